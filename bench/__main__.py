@@ -3,8 +3,8 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000, a boot storm of 5,000, memory over 100,000 handshakes
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves wait
-                                             serve render rollout agent machines evidence policy broker delivery features
-                                             workloads record page disks chart
+                                             serve render rollout agent machines images evidence policy broker delivery
+                                             features workloads record page disks chart
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -31,6 +31,7 @@ from bench import (
     delivery,
     enforcing,
     features,
+    images,
     kata,
     openings,
     page,
@@ -51,7 +52,7 @@ from bench.targets import Target, TargetError, environment, ours, peer
 from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves", "wait")
-MACHINES = ("serve", "render", "rollout", "agent", "machines")
+MACHINES = ("serve", "render", "rollout", "agent", "machines", "images")
 ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page", "disks", "chart")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -170,6 +171,8 @@ def _machines(bench: cases.Bench, results: Results, chosen: set[str], directory:
         results.singles += rendering.figures(say, results.rounds)
     if "rollout" in chosen:
         results.singles += [*rollouts.figures(say), *enforcing.figures(say)]
+    if "images" in chosen:
+        results.singles += images.figures(say, results.rounds)
     if "agent" in chosen:
         results.singles += agents.memory(directory / "agent", say, results.rounds)
     if "machines" in chosen:

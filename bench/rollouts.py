@@ -31,6 +31,7 @@ from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
 from fastness.app.product import PRODUCT
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
+from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
@@ -187,7 +188,9 @@ async def roll_out(size: int, settle: Callable[[], None] = lambda: None) -> dict
     return await in_world(lambda world, machines: world.measure(size, machines, settle))
 
 
-async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, float]]]) -> dict[str, float]:
+async def in_world(
+    measure: Callable[[World, Machines], Awaitable[dict[str, float]]], builder: MakeBuilder = nobody_builds
+) -> dict[str, float]:
     """What something measures in a control plane of its own, with virtual time and machines that are played."""
     calendar, entropy = Calendar(), SystemEntropy()
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
@@ -198,7 +201,8 @@ async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, floa
             loops = kube_loops(
                 server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS
             )
-            controllers = [*loops.controllers, *product_loops(server.cluster, informers, calendar, entropy)]
+            own = product_loops(server.cluster, informers, calendar, entropy, builder=builder)
+            controllers = [*loops.controllers, *own]
             runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
             nodes = informers.of(NODES)
             machines = Machines(server.cluster, nodes)

@@ -32,8 +32,11 @@ PLACES = (
     "agent/boot/unlock.py", "agent/disks",
     "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/*.py",
     "attestation/evidence", "attestation/live", "attestation/machine", "attestation/policy", "attestation/status",
-    "attestation/values", "attestation/verdict", "crypto", "disks", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
-    "keys", "kube/access/kubelet_requests.py", "protocol", "record/*.py", "record/live", "rego", "release/*.py",
+    "attestation/values", "attestation/verdict", "builds/credentials.py", "builds/live/layout.py", "builds/live/transfers.py",
+    "builds/sealing.py", "crypto", "disks", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
+    "formats/oci*.py", "formats/tar_stream.py", "images/*.py", "keys", "kube/access/kubelet_requests.py",
+    "machineconfig/live/image_tree.py", "machineconfig/live/registry_session.py",
+    "protocol", "record/*.py", "record/live", "rego", "release/*.py",
     "release/door", "release/live", "workloads/live",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)

@@ -115,7 +115,7 @@ class TarStream:
         if self._zeros:
             # Programs disagree whether this is the end, so two of them would see two different archives.
             raise bad_archive("something follows the end of the archive")
-        if _number(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 0x20:
+        if _number(block[148:156]) != sum(block) - sum(block[148:156]) + 8 * 0x20:
             raise bad_archive("a header of the archive has a wrong checksum")
         size, flag = _number(block[124:136]), block[156:157]
         if flag in _EXTENSIONS:

@@ -10,6 +10,7 @@ machine.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -32,7 +33,19 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     KERNEL: ("usr/lib/modules/*/vmlinuz",),
 }  # fmt: skip
-_PATTERNS: Final = tuple(tuple(place.split("/")) for places in PLACES.values() for place in places)
+
+
+def _with_directories(place: str) -> str:
+    """A regular expression for the paths of a pattern and for every directory above them."""
+    nested = ""
+    for part in reversed(place.split("/")):
+        words = "[^/]*".join(map(re.escape, part.split("*")))
+        nested = f"(?:/{words}{nested})?"
+    return nested.removeprefix("(?:/").removesuffix(")?")
+
+
+# One expression for all: it is asked for every member of every layer.
+_ASKED_FOR: Final = re.compile("|".join(_with_directories(place) for places in PLACES.values() for place in places))
 _LOOK: Final = (
     "Look into the image with `skopeo copy` and `tar`; keep what boots as plain files below /boot or /usr/lib."
 )
@@ -51,12 +64,7 @@ class BootFiles:
 
 def is_asked_for(path: str) -> bool:
     """Whether a path is one of a boot file, or of a directory above one; the root is."""
-    if not path:
-        return True
-    parts = path.split("/")
-    return any(
-        len(parts) <= len(pattern) and all(map(fnmatchcase, parts, pattern[: len(parts)])) for pattern in _PATTERNS
-    )
+    return not path or _ASKED_FOR.fullmatch(path) is not None
 
 
 def kind_of(path: str) -> str:

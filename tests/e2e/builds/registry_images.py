@@ -83,6 +83,24 @@ def pulled(registry: LocalRegistry, image: str) -> tuple[dict[str, bytes], dict[
     return files, config, [layer["digest"] for layer in manifest["layers"]]
 
 
+def everything(registry: LocalRegistry, path: str) -> list[bytes]:
+    """All that anybody can pull of a repository: every manifest, configuration and layer of every tag, unpacked."""
+    with httpx.Client(base_url=f"{registry.url}/v2/{path}", trust_env=False) as http:
+        contents: list[bytes] = []
+        for tag in tags(registry, path):
+            answer = http.get(f"/manifests/{tag}", headers={"accept": MANIFEST}).raise_for_status()
+            manifest = answer.json()
+            parts = [
+                http.get(f"/blobs/{part['digest']}").raise_for_status().content
+                for part in (manifest["config"], *manifest["layers"])
+            ]
+            contents += [
+                answer.content,
+                *(gzip.decompress(part) if part[:2] == b"\x1f\x8b" else part for part in parts),
+            ]
+    return contents
+
+
 def tags(registry: LocalRegistry, path: str) -> list[str]:
     """The tags of a repository; none for one that is not there."""
     answer = httpx.get(f"{registry.url}/v2/{path}/tags/list", trust_env=False)

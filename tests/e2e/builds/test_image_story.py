@@ -35,7 +35,7 @@ from fastness.machineconfig.render.suggest import PushPlace, os_config
 from fastness.observe import metrics
 from fastness.sim.registry import INSTALLED_VERSION
 from tests.components import require_program, require_root
-from tests.e2e.builds.registry_images import processes_of_builds, pulled, pushed_busybox, pushed_other, tags
+from tests.e2e.builds.registry_images import everything, processes_of_builds, pulled, pushed_busybox, pushed_other, tags
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 from tests.patience import PATIENCE
 from tests.soaking import soaking
@@ -433,9 +433,27 @@ async def test_no_layer_of_a_confidential_pool_holds_what_only_attested_machines
         files, config, _ = pulled(registry, await _image(pool))
         assert files["etc/banner"] == files["etc/seen"] == b"welcome"
         assert files["usr/lib/bootc/kargs.d/50-99-smt.toml"] == b'kargs = ["nosmt"]\n', "the way out can be gone"
-        assert not any(b"canary-of-the-config" in content for content in (*files.values(), json.dumps(config).encode()))
+        # Not only what is there in the end: a layer keeps what a later one takes away.
+        contents = everything(registry, "os/worker")
+        assert any(b"welcome" in content for content in contents)
+        assert not any(b"canary-of-the-config" in content for content in contents)
+        assert "canary" not in json.dumps(config)
+        await _published_under_a_name(pool, registry)
         await pool.until(lambda: _says(pool, "Updating", "values"))
         assert pool.booted() == installed, "nobody boots what nobody approved"
+
+
+async def _published_under_a_name(pool: Pool, registry: LocalRegistry) -> None:
+    """Who makes a config public has it in the next image, and it says so who that was; it is approved no more than any other."""
+    before = await _image(pool)
+    note = {"metadata": {"annotations": {PUBLIC: "true"}}}
+    await pool.cluster.patch(MACHINE_CONFIG.resource, "50-secret", note, PatchType.MERGE)
+    await pool.until(lambda: _is_other(pool, before))
+    assert any(b"canary-of-the-config" in content for content in everything(registry, "os/worker"))
+
+
+async def _is_other(pool: Pool, before: str) -> bool:
+    return await _image(pool) not in ("", before)
 
 
 async def _image(pool: Pool) -> str:

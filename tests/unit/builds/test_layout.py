@@ -148,6 +148,19 @@ def test_directories_fifos_and_more_files_than_parts_are_no_layout(
         collected(out, base)
 
 
+def test_the_base_is_read_as_what_a_stranger_left_too(tmp_path: Path, base: Path) -> None:
+    out = image(tmp_path / "out", b"base" * 100, b"mine")
+    (base / "blobs/sha256/link").symlink_to(tmp_path)
+    with pytest.raises(BuildFailed, match="'link' in the place of its image"):
+        collected(out, base)
+
+
+def test_an_image_has_a_bound_on_its_layers(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastness.builds.live.layout.MOST_LAYERS", 3)
+    with pytest.raises(BuildFailed, match="more than 3 layers"):
+        collected(image(tmp_path / "out", b"base" * 100, b"1", b"2", b"3"), base)
+
+
 def test_a_part_that_is_longer_than_may_be_pushed_is_not_even_read(tmp_path: Path, base: Path) -> None:
     """A file of zeros takes no room on a disk, and all the time of whoever looks through it."""
 

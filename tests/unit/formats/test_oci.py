@@ -61,6 +61,30 @@ def test_an_index_gives_the_image_of_a_platform_and_names_those_it_has() -> None
         content.of("linux/arm64")
 
 
+IMAGE = {"config": {"digest": DIGEST, "size": 1}, "layers": []}
+LIST = {"manifests": [{"digest": DIGEST, "size": 1}]}
+IMAGE_TYPE, LIST_TYPE = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**IMAGE, "manifests": []}, {**LIST, "layers": []}, {**LIST, "config": IMAGE["config"]}, {**LIST, "fsLayers": []},
+        {**IMAGE, "mediaType": LIST_TYPE}, {**LIST, "mediaType": IMAGE_TYPE}, {**IMAGE, "mediaType": "text/html"},
+        {**IMAGE, "mediaType": [IMAGE_TYPE]}, {**IMAGE, "mediaType": ""},
+    ],
+)  # fmt: skip
+def test_what_one_program_reads_as_an_image_and_another_as_a_list_is_neither(document: object) -> None:
+    """CVE-2021-41190."""
+    with pytest.raises(OciError, match="this is"):
+        oci.manifest(json.dumps(document).encode())
+
+
+def test_an_image_and_a_list_may_say_what_they_are() -> None:
+    assert isinstance(oci.manifest(json.dumps({**IMAGE, "mediaType": IMAGE_TYPE}).encode()), oci.Manifest)
+    assert isinstance(oci.manifest(json.dumps({**LIST, "mediaType": LIST_TYPE}).encode()), oci.Index)
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -13,7 +13,7 @@ For one pool at a time:
   that exist are taken all the same, so going back is always possible.
 * Paused pools build.
 * A build that a restart interrupted begins anew: it is what was asked for. One that ended stays as it ended.
-* A MachineOSConfig that goes takes its builds along. Their images go from the registry unless a node still boots one.
+* A MachineOSConfig that goes takes its builds along. Their images go from the registry when no node boots one any more.
 """
 
 from __future__ import annotations
@@ -150,11 +150,11 @@ class Builds:
             self._nodes.list(),
             self._configs.list(),
         )
-        await self._let_go(key.name, config)
+        waits = await self._let_go(key.name, config)
         for other in [each for each in self._configs.list() if pool_of(each) == key.name and each is not config]:
             await self._refused(other)
         if config is None:
-            return Done()
+            return Done(again_after=self._retry if waits else None)
         described = await self._refused(dict(config))
         pool = self._pools.get("", key.name)
         if described is None or pool is None:
@@ -242,7 +242,9 @@ class Builds:
         if present is None and any((condition(pool, kind) or {}).get("status") == "True" for kind in _BLOCKING):
             return None
         for old in life.superseded(mine, name):
-            await self._delete(old)
+            # At once: the next look at this pool may be an hour away, when this build has ended.
+            if (going := await self._delete(old)) is not None:
+                await self._finish(going)
         rendered = str(pool["spec"]["configuration"]["name"])
         try:
             build = await self._cluster.create(BUILDS, life.manifest(name, config, rendered, made_of.digest), AS)
@@ -402,14 +404,21 @@ class Builds:
 
     # ------------------------------------------------------------ end
 
-    async def _let_go(self, pool: str, config: Object | None) -> None:
-        """Builds that are about to go, and those whose MachineOSConfig is gone."""
-        owner = object_name(config).name if config is not None else ""
+    async def _let_go(self, pool: str, config: Object | None) -> bool:
+        """Builds that are about to go, and those whose MachineOSConfig is gone; whether some wait for nodes.
+
+        A pool that has none any more takes its nodes off their image, which goes from the registry after the last of them. Where
+        another MachineOSConfig came, it may want a build of the same name, and does not wait.
+        """
+        owner, waits = object_name(config).name if config is not None else "", False
         for build in [each for each in self._builds.list() if labels_of(each).get(names.BUILD_POOL_LABEL) == pool]:
-            if is_being_deleted(build):
+            if is_being_deleted(build) and config is None and life.image_of(build) in self._used():
+                waits = True
+            elif is_being_deleted(build):
                 await self._finish(build)
             elif labels_of(build).get(names.BUILD_OF_LABEL) != owner:
                 await self._delete(build)
+        return waits
 
     async def _finish(self, build: JsonObject) -> None:
         """Take the image of a build out of its registry, unless somebody needs it, and let the object go."""
@@ -441,8 +450,10 @@ class Builds:
         keys = (names.CURRENT_IMAGE, names.DESIRED_IMAGE, names.BOOTED_IMAGE)
         return {annotations_of(node).get(key, "") for node in self._nodes.list() for key in keys} - {""}
 
-    async def _delete(self, build: Object) -> None:
+    async def _delete(self, build: Object) -> JsonObject | None:
+        """Let a build go; as it is then, None where it was gone."""
+        options = DeleteOptions(uid=metadata(build)["uid"])
         try:
-            await self._cluster.delete(BUILDS, object_name(build).name, "", DeleteOptions(uid=metadata(build)["uid"]))
+            return await self._cluster.delete(BUILDS, object_name(build).name, "", options)
         except (NotFound, Conflict):
-            return
+            return None
