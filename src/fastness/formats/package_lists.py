@@ -54,11 +54,16 @@ def packages(path: str, content: bytes) -> tuple[Package, ...]:
 
 
 def _bad(text: str) -> PackageListError:
-    return PackageListError("package-list", f"the database of packages cannot be read: {text}")
+    why = f"the database of packages cannot be read: {text}"
+    return PackageListError("package-list", why, hint="List them with the package manager of the image, in a container of it.")
 
 
 def _dpkg(content: bytes) -> Iterator[Package]:
-    for paragraph in content.decode("utf-8", "replace").split("\n\n")[: 2 * MOST_PACKAGES]:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise _bad("it is no text") from error
+    for paragraph in text.split("\n\n")[: 2 * MOST_PACKAGES]:
         fields = {
             name: value.strip()[:_LONGEST]
             for name, colon, value in (line.partition(":") for line in paragraph.split("\n"))

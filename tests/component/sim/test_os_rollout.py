@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fastness.agent.host.memory_os import MemoryOs
 from fastness.agent.host.states import Deployment
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.attestation.values.from_images import MEASUREMENTS
@@ -304,6 +306,39 @@ async def test_a_machine_that_does_not_attest_with_a_new_image_goes_back_alone_a
         await fleet.take_back()
         await fleet.until(lambda: fleet.updated(sources=False))
         assert len(tried) == 1
+    assert fleet.lies == []
+
+
+@pytest.mark.row("003-72")
+async def test_an_image_that_does_not_come_up_is_left_by_the_first_machine_and_no_other_tries_it(
+    tmp_path: Path,
+) -> None:
+    async with workers(tmp_path, 2, "containers") as fleet:
+        base, new = fleet.registry.installed, fleet.registry.push("43.0").reference
+        tried: list[str] = []
+        for machine in fleet.simulation._open.machines:
+            system = machine.machine.system
+
+            def boot(name: str = machine.name, system: MemoryOs = system, comes_up: Any = system.reboot) -> None:
+                staged = system.staged()
+                if staged is None or staged.image != new:
+                    comes_up()
+                else:
+                    tried.append(name)
+                    system.power_cut()  # as a boot loader does that counts: the entry of before is next
+
+            system.reboot = boot  # type: ignore[method-assign]
+        await fleet.override(new)
+
+        async def reported() -> bool:
+            return "did not bring it" in await fleet.degraded("NodeDegraded")
+
+        await fleet.until(reported)
+        assert f"booted {base}, expected {new}" in await fleet.degraded("NodeDegraded")
+        assert fleet.booted() == {base}
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+        assert len(tried) == 1, "not twice, and nobody else"
     assert fleet.lies == []
 
 

@@ -1,4 +1,4 @@
-"""Extensions, kernel types and kernel arguments of a config, in the image: real package managers, no network."""
+"""Extensions and kernel arguments of a config, in the image: real package managers, no network; dnf has `test_users_packages`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from fastness.builds.log import BuildLog
 from fastness.builds.packages import packages_for
 from fastness.kinds.kind import JsonObject
 from tests.components import require_program, require_root
-from tests.e2e.builds.package_bases import apt_base, deb_extensions, dnf_base, rpm_extensions
-from tests.e2e.builds.registry_images import layer_notes, pulled, pushed_busybox, pushed_with
+from tests.e2e.builds.package_bases import apt_base, deb_extensions, rpm_extensions
+from tests.e2e.builds.registry_images import pulled, pushed_busybox, pushed_with
 from tests.e2e.builds.test_buildah import order
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 
 pytestmark = pytest.mark.processes
 LARGE = BuildLimits(seconds=300, processes=200, memory=1024**3, file=1024**3, free=0)
-REALTIME = ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
 
 
 @pytest.fixture(scope="module")
@@ -45,26 +44,6 @@ async def built(registry: LocalRegistry, directory: Path, inputs: BuildInputs, n
     return await Buildah(directory, LARGE).build(type(plain)(
         plain.name, inputs, plain.target, plain.pull, plain.push, plain.labels
     ), BuildLog())  # fmt: skip
-
-
-@pytest.mark.row("003-05")
-@pytest.mark.row("003-93")
-async def test_dnf_of_the_base_installs_extensions_and_kernel_from_the_extensions_image(
-    registry: LocalRegistry, tmp_path: Path
-) -> None:
-    source = rpm_extensions(registry, tmp_path / "rpms", "usbguard", *REALTIME)
-    spec = {"extensions": ["usbguard"], "kernelType": "realtime"}
-    files = (ImageFile("/etc/mine", b"config\n"),)
-    inputs = made_of(dnf_base(registry), spec, source, "RUN cat /usr/lib/installed/usbguard > /etc/seen\n", *files)
-    image = await built(registry, tmp_path / "builds", inputs, "worker-dnf")
-    content, _, layers = pulled(registry, image)
-    assert {name: content[f"usr/lib/installed/{name}"].decode().strip() for name in ("usbguard", *REALTIME)} == {
-        name: name for name in ("usbguard", *REALTIME)
-    }
-    assert content["etc/seen"] == b"usbguard\n"
-    assert layer_notes(registry, image) == ["", "packages", "config", "content"]
-    assert layers[0] == pulled(registry, inputs.base)[2][0], "the base is as it was"
-    assert not [name for name in content if "fastness" in name or "var/cache/dnf" in name or name.endswith("dnf.log")]
 
 
 async def test_apt_of_the_base_installs_them_where_that_is_what_it_has(registry: LocalRegistry, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ class Story:
     origins: Sequence[Origin] = ()
     drift: Sequence[Drifted] = ()
     decisions: Sequence[Decision] = ()
+    booted: str = ""
 
 
 def machine_page(frame: Frame, story: Story) -> bytes:
@@ -114,6 +115,7 @@ def _standing(story: Story, frame: Frame) -> Markup:
             ("Machine", row.name), ("Standing", f"{row.standing.word}: {row.standing.reason}"), ("Pool", row.pool),
             ("Evidence", row.tee),
             ("Waits for", row.waits), ("Image", image(row.image) if row.image else ""),
+            ("Booted", tag("span", image(story.booted), ", as its node says") if story.booted else ""),
             ("Last proof", when(row.last_proof, frame.now)), ("Verdict", story.explained.verdict),
             ("Counts until", str(status.get("attestedUntil", "")) if story.explained.attested else ""),
             ("Chip", short(str(status["chip"])) if status.get("chip") else ""), ("Disputed", "; ".join(story.explained.disputes)),

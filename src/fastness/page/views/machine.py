@@ -9,7 +9,8 @@ from fastness.attestation.machine.decisions import open_decisions
 from fastness.attestation.verdict.explain import explain, unproved_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import EVENT
-from fastness.kinds.objects import view
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, view
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Scope
@@ -51,6 +52,7 @@ async def machine_view(request: ViewRequest) -> bytes:
         [entry for entry in mine if entry.get("what") == "release"][:NEWEST],
         origins, drifted(node_facts, origins),
         open_decisions(view(machine, Machine)) if scope.may("patch", MACHINES, name) else (),
+        annotations_of(node).get(names.BOOTED_IMAGE, "") if node else "",
     ))  # fmt: skip
 
 
