@@ -32,6 +32,7 @@ from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
+from fastness.builds.loops.pull_credentials import PullCredentials
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
@@ -137,6 +138,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
+        loops.append(PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing))
         loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
