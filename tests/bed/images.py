@@ -112,8 +112,8 @@ def archived(image: Image, name: str) -> bytes:
     return sink.getvalue()
 
 
-def push(registry: str, image: Image) -> None:
-    """Put an image into a registry (OCI distribution spec); raises httpx.HTTPError."""
+def push(registry: str, image: Image, login: tuple[str, str] | None = None) -> None:
+    """Put an image into a registry (OCI distribution spec), with a login where it asks for one; raises httpx.HTTPError."""
     packed, config = gzip.compress(image.layer, 1, mtime=0), image.config()
     manifest = {
         "schemaVersion": 2,
@@ -121,7 +121,7 @@ def push(registry: str, image: Image) -> None:
         "config": {"mediaType": CONFIG, "digest": digest(config), "size": len(config)},
         "layers": [{"mediaType": LAYER, "digest": digest(packed), "size": len(packed)}],
     }
-    with httpx.Client(base_url=registry, trust_env=False, timeout=90) as http:
+    with httpx.Client(base_url=registry, auth=login, trust_env=False, timeout=90) as http:
         for blob in (packed, config):
             place = http.post(f"/v2/{image.path}/blobs/uploads/").raise_for_status().headers["location"]
             http.put(place, params={**httpx.URL(place).params, "digest": digest(blob)}, content=blob).raise_for_status()

@@ -36,6 +36,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.openshift.config import MICROSHIFT
 from fastness.kube.access.user import NODE_PREFIX, NODES
 from fastness.kube.places import DISKS, POOL_JOINS, RESERVED, Places
+from fastness.machineconfig.trust import image_pull
 from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.release.live import resources, vault_secret
@@ -106,6 +107,8 @@ CONFIG_SERVER: Final = RoleAccount(
         (POOL_JOINS, ("", ["secrets"], ["get", "create"])),
     ),
     record="configserver",
+    # What proven nodes pull the images of their pools with; the controllers write it.
+    within=(("", ["secrets"], LOOK, [image_pull.NAME]),),
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
     "enrol", (MAC_KEYS["enrolment"].name, _door_key("enrolment"), secret_name(DoorRole.ENROLMENT)), (_door_key("enrolment"),),

@@ -38,6 +38,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.places import DISKS, POOL_JOINS
 from fastness.machineconfig.loops import other_operators as machine_configs
 from fastness.machineconfig.loops.machines import other_machine_api as machine_api
+from fastness.machineconfig.trust import image_pull
 from fastness.machineconfig.trust.node_trust import MERGED
 from fastness.machineconfig.trust.sources import MANAGED, OPERATOR
 from fastness.protocol.door import DoorRole
@@ -58,10 +59,10 @@ CHANGED: Final = ("patch", "delete")
 
 SECRETS: Final = (
     DOORS.name, INTERNAL.name, logkey.SECRET, guardstate.NAME, DOOR_KEYS["controllers"].name, *map(secret_name, DoorRole),
-    legacy_stubs.IMPORTED, legacy_stubs.ISSUED,
+    legacy_stubs.IMPORTED, legacy_stubs.ISSUED, image_pull.NAME,
 )  # fmt: skip
 """At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors,
-and the authority of an older installer."""
+the authority of an older installer, and the credentials with which proven nodes pull."""
 
 # What loops do to each kind that they declare; "status" is a patch of that part. Kinds that are limited further are in `LIMITED`.
 WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {

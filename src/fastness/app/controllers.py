@@ -36,6 +36,7 @@ from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
 from fastness.builds.loops.default_configs import DefaultConfigs
 from fastness.builds.loops.leaving import Leaving
+from fastness.builds.loops.pull_credentials import PullCredentials
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
@@ -145,6 +146,7 @@ def product_loops(
         signer = DoorSigner(SIGNER, own, clock, entropy)
         loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing, signer))
         loops += [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
+        loops.append(PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]

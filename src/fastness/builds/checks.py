@@ -4,6 +4,8 @@
 
 The pool must be there, and have this MachineOSConfig alone; secrets must be there, be of a registry, and name the one that is
 pushed to; the place to push to must be a name with a tag; what people wrote must be a Containerfile that can be built here.
+Where nodes are to pull with a credential of their own, it must be one for that registry, another than the one that pushes, and of
+a pool whose nodes prove themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from fastness.builds import containerfile
 from fastness.builds.sealing import SEALED, sealing_problem
 from fastness.formats import oci
 from fastness.formats.errors import FormatError
-from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE
-from fastness.kinds.objects import object_name
+from fastness.kinds.machineconfiguration.names import IMAGE_PULL, OPERATOR_NAMESPACE
+from fastness.kinds.objects import annotations_of, object_name
 from fastness.machineconfig.rollout.built import config_for
 
 Object = Mapping[str, Any]
@@ -26,6 +28,7 @@ DOCKER_CONFIG: Final = ".dockerconfigjson"
 DOCKER_CFG: Final = ".dockercfg"
 PUSH: Final = "renderedImagePushSecret"
 PULL: Final = "baseImagePullSecret"
+NODE_PULL: Final = f"metadata.annotations[{IMAGE_PULL}]"
 
 
 class BuildProblem(NamedTuple):
@@ -51,10 +54,15 @@ def secret_name(config: Object, field: str) -> str:
 
 
 def checked(
-    config: Object, others: Iterable[Object], pools: Iterable[str], secrets: Mapping[str, Object | None]
-) -> tuple[BuildProblem, ...]:
-    """Everything that is wrong; `secrets` has, by field, each Secret that is named, None for one that is not there."""
-    return (*_pool_problems(config, others, pools), *_secret_problems(config, secrets), *written(config))
+    config: Object, others: Iterable[Object], pools: Iterable[str], secrets: Mapping[str, Object | None],
+    *, enforcing: bool = False,
+) -> tuple[BuildProblem, ...]:  # fmt: skip
+    """Everything that is wrong; `secrets` has, by field, each Secret that is named, None for one that is not there.
+
+    `enforcing`: nodes of the pool get nothing without a proof.
+    """
+    named = (*_secret_problems(config, secrets), *pull_problems(config, secrets, enforcing=enforcing))
+    return (*_pool_problems(config, others, pools), *named, *written(config))
 
 
 def written(config: Object) -> tuple[BuildProblem, ...]:
@@ -100,6 +108,41 @@ def _secret_problems(config: Object, secrets: Mapping[str, Object | None]) -> It
             text = f"Secret {OPERATOR_NAMESPACE}/{name} is not of a registry: {error}"
             hint = f"its type is kubernetes.io/dockerconfigjson, with the key {DOCKER_CONFIG}"
             yield BuildProblem("SecretNotOfRegistry", place, text, hint)
+
+
+def pull_problems(config: Object, secrets: Mapping[str, Object | None], *, enforcing: bool) -> Iterator[BuildProblem]:
+    """What is wrong with the credential that nodes are to pull with."""
+    name, place = pull_secret_name(config), NODE_PULL
+    if not name:
+        return
+    if not enforcing:
+        text = f"pool {pool_of(config)} does not enforce attestation, and the credential is for proven nodes alone"
+        hint = "enforce it, or take the annotation away and put the login into the pull secret of the cluster"
+        yield BuildProblem("PullSecretUnproven", place, text, hint)
+    secret, target = secrets.get(NODE_PULL), _reference(config)
+    if secret is None:
+        text = f"there is no Secret {OPERATOR_NAMESPACE}/{name}"
+        yield BuildProblem("SecretNotFound", place, text, "make it, of type kubernetes.io/dockerconfigjson")
+        return
+    try:
+        login = oci.credentials(registry_credentials(secret), target) if target is not None else ("", "")
+        push = secrets.get(PUSH)
+        pushing = oci.credentials(registry_credentials(push), target) if push and target else None
+    except (FormatError, ValueError) as error:
+        text = f"Secret {OPERATOR_NAMESPACE}/{name} is not of a registry: {error}"
+        yield BuildProblem("SecretNotOfRegistry", place, text, "see kubectl create secret docker-registry")
+        return
+    if login is None:
+        text = f"Secret {OPERATOR_NAMESPACE}/{name} has no login for {target.registry if target else ''}"
+        yield BuildProblem("PullSecretOfOtherRegistry", place, text, "it is for the registry of renderedImagePushSpec")
+    elif login == pushing:
+        text = "is the login that pushes: every node could replace images"
+        yield BuildProblem("PullSecretPushes", place, text, "make a login that only reads")
+
+
+def pull_secret_name(config: Object) -> str:
+    """The Secret that nodes are to pull with; empty for none."""
+    return annotations_of(config).get(IMAGE_PULL, "").strip()
 
 
 def registry_credentials(secret: Object) -> bytes:

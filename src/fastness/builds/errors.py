@@ -12,9 +12,10 @@ from fastness.runtime.errors import FastnessError
 
 
 class BuildError(FastnessError):
-    """A sentence, a stable code, and what to do."""
+    """A sentence, a stable code, and what to do; `pushing` where the image was built, and nothing but the push is missing."""
 
     code = "build"
+    pushing: bool = False
 
 
 class BuildFailed(BuildError):
@@ -22,12 +23,13 @@ class BuildFailed(BuildError):
 
     code = "build-failed"
 
+    def __init__(self, message: str, hint: str = "", *, pushing: bool = False) -> None:
+        super().__init__(message, hint)
+        self.pushing = pushing
+
 
 class TransferFailed(BuildError):
-    """An image was not pulled, pushed or deleted; `absent` where the registry says that it is not there.
-
-    `pushing`: the image was built, and nothing but the push is missing.
-    """
+    """An image was not pulled, pushed or deleted; `absent` where the registry says that it is not there."""
 
     code = "build-transfer"
 

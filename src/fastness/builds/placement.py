@@ -33,7 +33,13 @@ from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.render.blame import Blame, Origin, PartKind
 from fastness.machineconfig.render.merge import Source, merged_document
 from fastness.machineconfig.rollout.disruption import Act, Actions, Policies
-from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, KUBECONFIGS, REGISTRIES
+from fastness.machineconfig.trust.files import (
+    CLOUD_CA,
+    IMAGE_PULL_SECRET,
+    INTERNAL_PULL_SECRET,
+    KUBECONFIGS,
+    REGISTRIES,
+)
 from fastness.protocol.files_of_others import FilesOfOthers
 
 Object = Mapping[str, Any]
@@ -54,7 +60,8 @@ _BESIDE: Final = (
     (names.KUBELET_CA, "changes with the authority of the cluster, without a reboot"),
     (CLOUD_CA, "changes with the ControllerConfig, without a reboot"),
     (REGISTRIES, "certificates of registries change without a reboot"),
-    (INTERNAL_PULL_SECRET, "is a credential"), *((path, "is a credential") for path in KUBECONFIGS),
+    (INTERNAL_PULL_SECRET, "is a credential"), (IMAGE_PULL_SECRET, "is the credential for the pool's images"),
+    *((path, "is a credential") for path in KUBECONFIGS),
     ("/var/lib/kubelet/config.json", "is the pull secret"),
     ("/etc/mco/proxy.env", "may hold a password for the proxy"),
     ("/etc/kubernetes/cloud.conf", "may hold a credential for the platform"),

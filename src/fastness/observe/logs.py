@@ -40,6 +40,7 @@ EVENTS: Mapping[str, str] = {
     "broker.unavailable": "the key broker could not do its work: the cluster, the record or a key failed it",
     "build.image_left": "the image of a deleted build stays in its registry: it could not be deleted there",
     "build.log_not_kept": "the log of a build could not be written to its ConfigMap; the build goes on",
+    "build.pull_credential": "the credential with which proven nodes of a pool pull its image was given, or taken away",
     "build.pushed": "an image was built for a pool and is in its registry, by this digest",
     "build.transfer": "an image could not be pulled for a build, or not be pushed after it; it is tried again",
     "certificates.failed": "a listener could not take a new certificate; what it shows stays, and it is tried again",

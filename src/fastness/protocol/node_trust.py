@@ -1,6 +1,7 @@
 """What a node has beside its rendered config: whom it believes, and the credentials of the cluster's own registry.
 
-    {"kubeletCA": …, "cloudCA": …, "apiServerCA": …, "registries": {"<host>[:<port>]": …}, "internalPullSecret": …}
+    {"kubeletCA": …, "cloudCA": …, "apiServerCA": …, "registries": {"<host>[:<port>]": …}, "internalPullSecret": …,
+     "imagePullSecret": …}
 
 Certificates are renewed while machines run and pools are paused, so they are not part of a rendered config, whose every change is
 a rollout. One document holds all of it. It says what something is, never where it goes: paths are the machine's own, and the only
@@ -8,6 +9,8 @@ text that becomes part of one, the host of a registry, has a grammar without sla
 
 * Total and strict: a value or `NodeTrustError`; other members and repeated ones are refused, and every size has a bound.
 * An empty text is a source that has nothing, or nothing any more.
+* `imagePullSecret`, the credential for the pool's own images, is left out where there is none: agents that do not know the member
+  read every document but those, and refuse those aloud.
 * The name follows from the content, so that equal documents are one, whoever made them.
 """
 
@@ -36,6 +39,9 @@ _TEXTS: Final = {
 }  # fmt: skip
 
 
+IMAGE_PULL: Final = "imagePullSecret"
+
+
 class NodeTrustError(FormatError):
     """A document that says something else than whom a node believes."""
 
@@ -52,12 +58,14 @@ class NodeTrust:
     api_ca: str = ""
     registries: Mapping[str, str] = field(default_factory=dict)
     pull_secret: str = field(default="", repr=False)
+    image_pull_secret: str = field(default="", repr=False)
 
     @cached_property
     def body(self) -> bytes:
         """The document; equal ones have equal bytes."""
         texts = {member: getattr(self, attribute) for member, attribute in _TEXTS.items()}
-        return json.canonical({**texts, "registries": dict(self.registries)})
+        own = {IMAGE_PULL: self.image_pull_secret} if self.image_pull_secret else {}
+        return json.canonical({**texts, **own, "registries": dict(self.registries)})
 
     @cached_property
     def name(self) -> str:
@@ -71,11 +79,12 @@ def parse_node_trust(data: bytes) -> NodeTrust:
         value, repeated = json.decode_reporting_duplicates(data, _LIMITS)
     except JsonError as error:
         raise NodeTrustError(error.code, f"the document is not JSON: {error.message}") from error
-    if not isinstance(value, dict) or value.keys() != {*_TEXTS, "registries"} or repeated:
+    if not isinstance(value, dict) or value.keys() - {IMAGE_PULL} != {*_TEXTS, "registries"} or repeated:
         members = ", ".join((*_TEXTS, "registries"))
-        raise NodeTrustError("bad-node-trust", f"the document is an object of {members}, each once")
+        raise NodeTrustError("bad-node-trust", f"the document is an object of {members}, each once, and {IMAGE_PULL}")
     texts = {attribute: _text(member, value[member]) for member, attribute in _TEXTS.items()}
-    return NodeTrust(**texts, registries=_registries(value["registries"]))
+    own = _text(IMAGE_PULL, value.get(IMAGE_PULL, ""))
+    return NodeTrust(**texts, registries=_registries(value["registries"]), image_pull_secret=own)
 
 
 def _registries(value: Any) -> dict[str, str]:

@@ -11,12 +11,17 @@ import pytest
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.objects import annotations_of, condition
 from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.trust.image_pull import with_credential
 from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
 from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, WorkerPool, config, until
+from tests.component.release.delivery.test_image_pull import os_config, pull_secret
+from tests.enrolling import settle_cluster
+from tests.lowering import lowered
 from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE
 
 CONTROLLERS = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
@@ -235,3 +240,33 @@ async def test_a_pool_that_comes_later_says_when_its_certificates_expire(workers
         },
     )
     assert await until(lambda: listed("infra"), "the pool says nothing") == first
+
+
+async def test_nodes_of_a_pool_with_a_credential_hear_of_another_document_and_only_while_the_pool_enforces(
+    workers: WorkerPool,
+) -> None:
+    await ready(workers)
+    before = await told(workers, "w0", set())
+    await settle_cluster(workers.cluster, {"mode": "Enforce", "simulated": True})
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.OPERATOR_NAMESPACE}}
+    with suppress(AlreadyExists):
+        await workers.cluster.create(NAMESPACES, place)
+    for secret in (pull_secret("push", "writes", "builder"), pull_secret("nodes", "reads")):
+        await workers.cluster.create(SECRETS, secret)
+    await workers.cluster.create(MACHINE_OS_CONFIG.resource, os_config("worker", **{names.IMAGE_PULL: "nodes"}))
+    trust, _ = node_trust(
+        await controller(workers), await workers.cluster.get(MAPS, API_AUTHORITY[1], API_AUTHORITY[0])
+    )
+    login = base64.b64encode(b"nodes:reads").decode()
+    own = with_credential(trust, f'{{"auths":{{"r.example":{{"auth":"{login}"}}}}}}').name
+    assert own != before
+
+    async def hears(name: str) -> None:
+        async def so() -> bool:
+            return annotations_of(await workers.cluster.get(NODE, "w0")).get(names.DESIRED_TRUST) == name
+
+        await until(so, f"w0 was not told of {name}")
+
+    await hears(own)
+    await lowered(workers.cluster, {"mode": "Audit"})
+    await hears(before)

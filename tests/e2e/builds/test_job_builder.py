@@ -172,6 +172,7 @@ async def test_a_push_that_is_denied_is_told_and_no_credential_is_in_log_or_reas
                 jobs, Order("worker-d", made_of, f"{closed.address}/os/d:d", rights, rights, {"a": "b"}, "uid-d"), log
             )
     assert len(jobs.pods) == 2
+    assert failure.value.pushing, "it is counted as a push that failed"
     for text in (log.text, failure.value.message):
         assert "canary" not in text
         assert auth not in text

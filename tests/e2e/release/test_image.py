@@ -136,8 +136,11 @@ def test_the_image_of_builds_has_buildah_and_nothing_else_to_run(
 ) -> None:
     require_runc()
     builder = Container(builder_image, tmp_path)
-    done = builder.run("--version", entrypoint=["buildah"])
-    assert done.stdout.startswith("buildah version"), done.stderr
+    (loader,) = (f"/usr/lib/{path.parent.name}/{path.name}" for path in (builder.root / "usr/lib").glob("*/ld-linux-*"))
+    done = builder.run(
+        "--list", "/usr/bin/buildah", entrypoint=[loader]
+    )  # its program wants a directory that it can write
+    assert (done.returncode, "libgpgme" in done.stdout, "not found" in done.stdout) == (0, True, False), done.stderr
     done = builder.run("push", "everything")
     assert (done.returncode, done.stderr) == (2, "usage: fastness-builder pull|build|push\n")
     programs = sorted(path.name for place in ("bin", "sbin") for path in (builder.root / "usr" / place).iterdir())

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from fastness.builds.checks import PULL, PUSH, checked
+from fastness.builds.checks import NODE_PULL, PULL, PUSH, checked
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration.names import IMAGE_PULL
 
 AGES = (("worker", "2026-01-01T00:00:00Z"), ("a-second-one", "2026-01-02T00:00:00Z"))
 REGISTRY = {"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {}}').decode()}}
@@ -67,3 +68,30 @@ def test_every_problem_of_a_containerfile_is_told_with_its_field() -> None:
         ("ContainerfileInvalid", "spec.containerFile[0].content"),
         ("ContainerfileInvalid", "spec.containerFile[1].containerfileArch"),
     ]
+
+
+def login(text: str, registry: str = "registry.example") -> JsonObject:
+    auth = base64.b64encode(text.encode()).decode()
+    content = json.dumps({"auths": {registry: {"auth": auth}}}).encode()
+    return {"data": {".dockerconfigjson": base64.b64encode(content).decode()}}
+
+
+@pytest.mark.parametrize(
+    ("secret", "enforcing", "reason"),
+    [
+        (login("nodes:read"), True, []), (login("nodes:read"), False, ["PullSecretUnproven"]),
+        (None, True, ["SecretNotFound"]), ({"data": {}}, True, ["SecretNotOfRegistry"]),
+        (login("nodes:read", "other.example"), True, ["PullSecretOfOtherRegistry"]),
+        (login("builder:write"), True, ["PullSecretPushes"]),
+    ],
+)  # fmt: skip
+def test_the_credential_of_nodes_is_for_that_registry_reads_and_is_for_proven_nodes(
+    secret: JsonObject | None, enforcing: bool, reason: list[str]
+) -> None:
+    config = described()
+    config["metadata"]["annotations"] = {IMAGE_PULL: "nodes"}
+    given = {PUSH: login("builder:write"), NODE_PULL: secret}
+    problems = checked(config, (config,), ("worker",), given, enforcing=enforcing)
+    assert [problem.reason for problem in problems] == reason
+    assert all(problem.hint and problem.field.startswith("metadata.annotations[") for problem in problems)
+    assert "read" not in " ".join(problem.message for problem in problems if problem.reason != "PullSecretPushes")

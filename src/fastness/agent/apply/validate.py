@@ -33,6 +33,7 @@ _NOT_OURS: Final = frozenset({
     names.KUBELET_CA,
     "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
     "/etc/mco/internal-registry-pull-secret.json",
+    "/etc/fastness/image-pull-secret.json",
 })  # fmt: skip
 _NOT_ENABLED: Final = ("disabled", "masked", "masked-runtime", "not-found")
 OPERATING_SYSTEM, ARGUMENTS, EXTENSIONS, KERNEL = "operating system", "kernel arguments", "extensions", "kernel"

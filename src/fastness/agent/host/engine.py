@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fastness.agent.host.errors import AnotherImage, CommandFailed, DriverError, ImageFailure
 from fastness.agent.host.os_steps import OsStep, Switch
@@ -27,7 +27,9 @@ PAUSES: Final = (10.0, 20.0, 40.0, 60.0, 60.0, 60.0)
 INTERNAL_SECRET: Final = "/etc/mco/internal-registry-pull-secret.json"
 PROXY: Final = "/etc/mco/proxy.env"
 NODE_SECRET: Final = "/var/lib/kubelet/config.json"
-AUTH_TARGETS: Final = (INTERNAL_SECRET, NODE_SECRET)
+IMAGE_SECRET: Final = "/etc/fastness/image-pull-secret.json"
+MERGED_SECRETS: Final = "/run/fastness/image-auth.json"
+AUTH_TARGETS: Final = (INTERNAL_SECRET, NODE_SECRET, MERGED_SECRETS)
 CLIENT: Final = {"RPMOSTREE_CLIENT_ID": "fastness"}
 LOG_LINES: Final = 20
 
@@ -99,17 +101,33 @@ def _pull_of(error: CommandFailed) -> Pull:
 
 
 def auth_link(root: Tree, path: str) -> None:
-    """Let `path` lead to the pull secret: that of the cluster's own registry where there is one, else the node's."""
-    state = root.look(INTERNAL_SECRET)
-    target = NODE_SECRET
-    if isinstance(state, File):
-        with suppress(JsonError):
-            json.decode(state.content)
-            target = INTERNAL_SECRET
+    """Let `path` lead to the pull secret: that of the cluster's own registry where there is one, else the node's.
+
+    Where the pool's images have a credential of their own, to that together with the others: programs read one file, and the same
+    machine pulls the image of its pool today and the one of its config tomorrow.
+    """
+    target = INTERNAL_SECRET if _logins(root, INTERNAL_SECRET) is not None else NODE_SECRET
+    if own := _logins(root, IMAGE_SECRET):
+        merged = {**(_logins(root, NODE_SECRET) or {}), **(_logins(root, INTERNAL_SECRET) or {}), **own}
+        target = MERGED_SECRETS
+        root.put(target, File(json.canonical({"auths": merged}), 0o600))
     present = root.look(path)
     # Somebody else's file is left: a machine whose administrator gave it credentials uses those.
     if isinstance(present, Absent | Link) and present != Link(target):
         root.put(path, Link(target))
+
+
+def _logins(root: Tree, path: str) -> dict[str, Any] | None:
+    """The logins in a file by registry; None for a file that is not there or cannot be read."""
+    state = root.look(path)
+    if not isinstance(state, File):
+        return None
+    try:
+        content = json.decode(state.content)
+    except JsonError:
+        return None
+    logins = content.get("auths") if isinstance(content, dict) else None
+    return logins if isinstance(logins, dict) else {}
 
 
 def in_a_unit(launcher: Sequence[str]) -> list[str]:

@@ -185,7 +185,8 @@ class JobBuilder:
 
 def _failure(ended: JobOutcome) -> BuildError:
     """Kubernetes tried what can be tried again, so nobody here does."""
-    return BuildFailed(f"{'not pushed: ' if ended.step == PUSH else ''}{ended.reason}")
+    pushing = ended.step == PUSH
+    return BuildFailed(f"{'not pushed: ' if pushing else ''}{ended.reason}", pushing=pushing)
 
 
 def _given(order: Order) -> list[tuple[Resource, JsonObject]]:

@@ -23,7 +23,16 @@ from typing import Final
 
 from fastness.attestation.values.pushed_here import PUSHED_HERE
 from fastness.builds import life
-from fastness.builds.checks import PULL, PUSH, checked, pool_of, registry_credentials, secret_name
+from fastness.builds.checks import (
+    NODE_PULL,
+    PULL,
+    PUSH,
+    checked,
+    pool_of,
+    pull_secret_name,
+    registry_credentials,
+    secret_name,
+)
 from fastness.builds.credentials import credential_in
 from fastness.builds.defaults import base_configs
 from fastness.builds.errors import TransferFailed
@@ -37,7 +46,7 @@ from fastness.builds.placement import Setting, public_configs
 from fastness.builds.sealing import is_sealed
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
-from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
+from fastness.kinds.fastness_dev.trust_model import TrustModel, enforces, trust_model
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import SECRET
 from fastness.kinds.kubernetes.native import JOB
@@ -167,9 +176,10 @@ class Builds:
         """The MachineOSConfig when its image can be built, None when not, which it says then."""
         if is_being_deleted(config):
             return None
-        secrets = {field: await self._secret(config, field) for field in (PUSH, PULL)}
+        secrets = {field: await self._secret(config, field) for field in (PUSH, PULL, NODE_PULL)}
         pools = [object_name(pool).name for pool in self._pools.list()]
-        problems = checked(config, self._configs.list(), pools, secrets)
+        proven = enforces(self._confidential.get("", CLUSTER), pool_of(config))
+        problems = checked(config, self._configs.list(), pools, secrets, enforcing=proven)
         reason, text = (problems[0].reason, "; ".join(map(str, problems))) if problems else ("", "")
         if not problems and (obstacle := await self._builder.obstacle()):
             reason, text = "NoBuilder", obstacle
@@ -181,7 +191,7 @@ class Builds:
         return None if reason else written
 
     async def _secret(self, config: JsonObject, field: str) -> JsonObject | None:
-        name = secret_name(config, field)
+        name = pull_secret_name(config) if field == NODE_PULL else secret_name(config, field)
         return await self._secret_named(name) if name else None
 
     async def _secret_named(self, name: str) -> JsonObject | None:

@@ -75,8 +75,7 @@ class UnderWay:
         try:
             return Outcome(BuildPhase.SUCCEEDED, "", work.result(), pushed=True)
         except BuildError as error:
-            pushed = False if isinstance(error, TransferFailed) and error.pushing else None
-            return Outcome(BuildPhase.FAILED, error.message, pushed=pushed)
+            return Outcome(BuildPhase.FAILED, error.message, pushed=False if error.pushing else None)
 
     async def _tell(self, build: JsonObject, log: BuildLog, last: str) -> str:
         progress = log.progress

@@ -63,6 +63,8 @@ CURRENT_BUILD: Final = f"{GROUP}/current-machine-os-build"
 REBUILD: Final = f"{GROUP}/rebuild"
 # Whether the image of a MachineOSConfig can be built, a condition of it; and what an image was made of, on its build.
 BUILDABLE: Final = "Buildable"
+IMAGE_PULL: Final = "fastness.dev/image-pull-secret"
+"""On a MachineOSConfig: the Secret with which nodes of the pool pull the built image; proven ones alone get it."""
 PUBLIC: Final = "fastness.dev/public"
 IMAGE_INPUTS: Final = "fastness.dev/image-inputs"
 # An image that was built before the cluster was there: the annotation that names it, and a label of the build in its place.

@@ -77,7 +77,10 @@ RENAMED = {
         "renderedImagePushSpec, containerFile; baseOSImagePullspec is osImageURL of a MachineConfig, and "
         "baseOSExtensionsImagePullspec its baseOSExtensionsContainerImage"
     ),
-    "spec.buildOutputs": "today nodes pull with the pull secret of the cluster: leave it out",
+    "spec.buildOutputs": (
+        "today nodes pull with the pull secret of the cluster, or with the Secret that the annotation "
+        "fastness.dev/image-pull-secret names, which proven nodes of the pool alone get"
+    ),
     "spec.baseOSImagePullspec": "today it is osImageURL of a MachineConfig",
     "spec.baseOSExtensionsImagePullspec": "today it is baseOSExtensionsContainerImage of a MachineConfig",
     "spec.renderedImagePushspec": "today it is spec.renderedImagePushSpec",

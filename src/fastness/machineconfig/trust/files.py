@@ -29,6 +29,7 @@ from fastness.protocol.node_trust import (
 REGISTRIES: Final = "/etc/docker/certs.d"
 CLOUD_CA: Final = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"
 INTERNAL_PULL_SECRET: Final = "/etc/mco/internal-registry-pull-secret.json"
+IMAGE_PULL_SECRET: Final = "/etc/fastness/image-pull-secret.json"
 KUBECONFIGS: Final = ("/etc/kubernetes/kubeconfig", "/var/lib/kubelet/kubeconfig")
 PRIVATE: Final = 0o600
 _PUBLIC: Final = 0o644
@@ -86,6 +87,7 @@ def trust_files(trust: NodeTrust) -> dict[str, TrustFile]:
     files = {
         names.KUBELET_CA: TrustFile(_lines(trust.kubelet_ca)), CLOUD_CA: TrustFile(_lines(trust.cloud_ca)),
         INTERNAL_PULL_SECRET: TrustFile(_lines(trust.pull_secret), PRIVATE),
+        IMAGE_PULL_SECRET: TrustFile(_lines(trust.image_pull_secret), PRIVATE),
     }  # fmt: skip
     return {**files, **{registry_file(host): TrustFile(_lines(text)) for host, text in trust.registries.items()}}
 

@@ -10,13 +10,12 @@ one that was asked for longest ago goes first. Nothing that an informer holds is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fastness.http.refusals import Refusal
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import object_name
-from fastness.kinds.trusted_execution.subject import Grant
+from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.kube.informers import Informer
 from fastness.machineconfig.serving import (
     CannotServe,
@@ -56,7 +55,14 @@ class NoConfig(Exception):
         self.pool_exists = pool_exists
 
 
-def no_trust() -> NodeTrust | None:
+class BesideConfigs(Protocol):
+    """What machines that boot get beside their configuration."""
+
+    def __call__(self, pool: str = "") -> NodeTrust | None:
+        """As it is now; for a machine of a pool that has proved itself, with what that pool alone gets."""
+
+
+def no_trust(pool: str = "") -> NodeTrust | None:
     """Nothing beside the configuration."""
     return None
 
@@ -64,8 +70,7 @@ def no_trust() -> NodeTrust | None:
 class Replies:
     """Makes replies and keeps them."""
 
-    def __init__(self, pools: Informer, configs: Informer, trust: Callable[[], NodeTrust | None] = no_trust) -> None:
-        """`trust` is what machines that boot get beside their configuration, as it is now."""
+    def __init__(self, pools: Informer, configs: Informer, trust: BesideConfigs = no_trust) -> None:
         self._pools = pools
         self._configs = configs
         self._trust = trust
@@ -73,8 +78,11 @@ class Replies:
             MAX_REPLIES, heaviest=MAX_KEPT_BYTES, weigh=lambda reply: len(reply.body)
         )
 
-    def of(self, pool: str, version: str, kubeconfig: str = "") -> Reply:
-        """The reply for a pool in an Ignition version, with a kubeconfig or without; raises NoConfig, CannotServe."""
+    def of(self, pool: str, version: str, kubeconfig: str = "", *, proven: bool = False) -> Reply:
+        """The reply for a pool in an Ignition version, with a kubeconfig or without; raises NoConfig, CannotServe.
+
+        `proven`: with what machines of the pool get that have proved themselves, and nobody else.
+        """
         pool_object = self._pools.get("", pool)
         if pool_object is None:
             raise NoConfig(pool_exists=False)
@@ -82,7 +90,8 @@ class Replies:
         config = self._configs.get("", name) if name else None
         if config is None:
             raise NoConfig(pool_exists=True)
-        key, trust = (pool, f"{version} kubeconfig" if kubeconfig else version), self._trust()
+        form = f"{version}{' kubeconfig' if kubeconfig else ''}{' proven' if proven else ''}"
+        key, trust = (pool, form), self._trust(pool) if proven else self._trust()
         reply = self._kept.use(key)
         # An informer never changes an object, it puts another in its place: the same object has the same content.
         if reply is None or reply.source is not config or reply.trust is not trust or reply.kubeconfig != kubeconfig:
@@ -136,12 +145,13 @@ class RenderedConfigs:
             if reply is None:
                 raise Refusal(503, "not-rendered", "the rendered config is not there yet")
         else:
-            reply = self._of_pool(path.type, query.get("accept", ""), query.get("kubeconfig", ""))
+            proven = grant.basis is Basis.VERDICT
+            reply = self._of_pool(path.type, query.get("accept", ""), query.get("kubeconfig", ""), proven=proven)
         return Config(reply.body, reply.etag, reply.config)
 
-    def _of_pool(self, pool: str, accept: str, kubeconfig: str) -> Reply:
+    def _of_pool(self, pool: str, accept: str, kubeconfig: str, *, proven: bool) -> Reply:
         try:
-            return self._replies.of(pool, negotiate(accept), kubeconfig)
+            return self._replies.of(pool, negotiate(accept), kubeconfig, proven=proven)
         except (UnsupportedAccept, CannotServe) as error:
             raise Refusal(400, error.code, error.message) from error
         except NoConfig as error:

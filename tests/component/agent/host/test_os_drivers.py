@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fastness.agent.host.bootc import BootcOs
-from fastness.agent.host.engine import AUTH_TARGETS, PAUSES
+from fastness.agent.host.engine import AUTH_TARGETS, IMAGE_SECRET, MERGED_SECRETS, PAUSES
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.image_host import Choice, detect, driver_for
 from fastness.agent.host.rpm_ostree_os import RpmOstreeOs
@@ -191,6 +192,28 @@ def test_pulls_use_the_secret_of_the_node_or_the_clusters_own(machine: Machine, 
     secret.write_text("{}")
     driver.stage(Deployment(A))
     assert str(link.readlink()) == AUTH_TARGETS[0]
+
+
+def test_the_credential_of_the_pool_s_image_is_used_beside_the_others_and_no_longer_when_it_is_gone(
+    machine: Machine, make: Callable[..., Driver]
+) -> None:
+    driver = make(machine)
+    link = machine.root / ("run/ostree/auth.json" if isinstance(driver, RpmOstreeOs) else "etc/ostree/auth.json")
+    logins = {
+        IMAGE_SECRET: {"r.example": {"auth": "bmV3"}},
+        AUTH_TARGETS[1]: {"q.example": {}, "r.example": {"auth": "b2xk"}},
+    }
+    for path, auths in logins.items():
+        (machine.root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (machine.root / path.lstrip("/")).write_text(json.dumps({"auths": auths}))
+    driver.stage(Deployment(A))
+    merged = machine.root / MERGED_SECRETS.lstrip("/")
+    assert str(link.readlink()) == MERGED_SECRETS
+    assert json.loads(merged.read_text()) == {"auths": {"q.example": {}, "r.example": {"auth": "bmV3"}}}
+    assert merged.stat().st_mode & 0o777 == 0o600
+    (machine.root / IMAGE_SECRET.lstrip("/")).write_text("\n")
+    driver.stage(Deployment(B))
+    assert str(link.readlink()) == AUTH_TARGETS[1]
 
 
 @pytest.mark.parametrize(

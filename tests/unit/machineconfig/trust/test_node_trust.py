@@ -11,6 +11,7 @@ from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.trust.files import (
+    IMAGE_PULL_SECRET,
     INTERNAL_PULL_SECRET,
     Memory,
     first_files,
@@ -109,8 +110,8 @@ def test_files_end_in_a_newline_secrets_are_private_and_new_machines_get_no_empt
     assert files[INTERNAL_PULL_SECRET].mode == 0o600
     first = first_files(trust)
     assert {path for path in files if path not in first} == {
-        "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"
-    }
+        "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem", IMAGE_PULL_SECRET,
+    }  # fmt: skip
     assert first[names.NODE_TRUST_FILE].mode == 0o600
     assert parse_memory(first[names.NODE_TRUST_FILE].content) == remembered(trust)
 

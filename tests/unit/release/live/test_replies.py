@@ -35,7 +35,8 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pools, self.configs, self.encoded = Shelf(), Shelf(), list[tuple[str, str]]()
         self.trust: NodeTrust | None = None
-        self.replies = Replies(self.pools, self.configs, lambda: self.trust)  # type: ignore[arg-type]
+        self.proven: NodeTrust | None = None
+        self.replies = Replies(self.pools, self.configs, lambda pool="": self.proven if pool else self.trust)  # type: ignore[arg-type]
 
         def counted(config: Any, version: str, kubeconfig: str, trust: NodeTrust | None) -> bytes:
             self.encoded.append((config["metadata"]["name"], version))
@@ -180,3 +181,15 @@ def test_a_machine_that_boots_gets_whom_it_shall_believe_as_it_is_now(world: Wor
         assert data_url.contents(served["contents"]) == text
         world.replies.of("worker", "3.4.0")
         assert len(world.encoded) == number, "it is made once for each"
+
+
+def test_who_has_not_proved_itself_gets_nothing_of_what_the_pool_s_proven_machines_get(world: World) -> None:
+    world.config("rendered-a")
+    world.pool("worker", desired="rendered-a")
+    world.trust = NodeTrust(kubelet_ca="x")
+    world.proven = NodeTrust(kubelet_ca="x", image_pull_secret='{"auths":{}}')
+    plain, proven = world.replies.of("worker", "3.4.0"), world.replies.of("worker", "3.4.0", proven=True)
+    assert b"image-pull-secret.json" not in plain.body
+    assert b"/etc/fastness/image-pull-secret.json" in proven.body
+    assert world.replies.of("worker", "3.4.0") is plain
+    assert world.replies.of("worker", "3.4.0", proven=True) is proven

@@ -83,7 +83,7 @@ async def config_server(
         await informer.synced()
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
     trust = await TrustDocuments.following(informers)
-    rendered = RenderedConfigs(Replies(pools, configs, lambda: trust.current))
+    rendered = RenderedConfigs(Replies(pools, configs, trust.current))
     credentials = JoinCredentials(cluster, informers, clock, entropy) if join_tokens else None
     if credentials is not None:
         await credentials.synced()
