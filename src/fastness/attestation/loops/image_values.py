@@ -9,8 +9,8 @@ build.
 
 * What an image says of itself (its label) is taken where a person approved the image and its files tell nothing; of what was
   built here never, as whoever wrote the layer wrote the label.
-* An image is read again when the method or the evidence that counts changed, and when a registry did not answer; one whose bytes
-  are no good is not.
+* An image is read again when the method, the evidence that counts or the platforms of its pools changed, and when a registry
+  did not answer; one whose bytes are no good is not.
 * With signers, the signatures beside the image are looked at again and again until all are there: they may come after the image.
 """
 
@@ -33,10 +33,12 @@ from fastness.formats.errors import JsonError
 from fastness.formats.image_reference import digest_of
 from fastness.images.boot_files import boot_files
 from fastness.images.errors import OsImageError
+from fastness.images.platforms import digest_of as digest_of_platforms
+from fastness.images.platforms import platforms_for, settings_for
 from fastness.images.signatures import key_id, signed_by, signers_for, unsigned
 from fastness.images.whole_image import Platform, expect
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
-from fastness.kinds.fastness_dev.image_approval import ImageSigner
+from fastness.kinds.fastness_dev.image_approval import ImagePlatform, ImageSigner
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kind import JsonObject, Resource
@@ -129,11 +131,16 @@ class ImageValues:
         pools = earlier.pools or frozenset({""})
         evidence = {tee for pool in pools for tee in accepted_evidence(confidential, pool)}
         simulated = self._simulated is not None and view(confidential or {}, ConfidentialCluster).spec.simulated
-        method = notes.method(evidence, simulated=simulated, built=earlier.built)
+        settings = settings_for(view(confidential or {}, ConfidentialCluster).spec.images.platforms, earlier.pools)
+        method = notes.method(
+            evidence, simulated=simulated, built=earlier.built, platforms=digest_of_platforms(settings)
+        )
         if not bare or earlier.made_with == method:
             return earlier
         try:
-            made = await self._computed(image, built, sorted(evidence), simulated=simulated, label=not earlier.built)
+            made = await self._computed(
+                image, built, sorted(evidence), settings, simulated=simulated, label=not earlier.built
+            )
         except (ImageUnreadable, OsImageError, BadValues) as error:
             lasting = not isinstance(error, ImageUnreadable) or error.lasting
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
@@ -146,13 +153,18 @@ class ImageValues:
         return replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
 
     async def _computed(
-        self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], *, simulated: bool, label: bool
-    ) -> Computed:
+        self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], settings: Sequence[ImagePlatform], *,
+        simulated: bool, label: bool,
+    ) -> Computed:  # fmt: skip
         if simulated and self._simulated is not None:
             manifest = await self._simulated(image)
             return Computed(_checked(manifest), sources=({"file": notes.SIMULATED},))
         contents = await self._reader.contents(image, _secret(built))
-        expected = expect(boot_files(contents.tree), (Platform(),), evidence)
+        platforms, problems = platforms_for(settings, frozenset())
+        if problems:
+            hint = "Write the platform anew with `fastness image platform`."
+            raise BadValues("unreadable-platform", "; ".join(problems), hint)
+        expected = expect(boot_files(contents.tree), platforms or (Platform(),), evidence)
         from_files = notes.from_files(expected)
         if from_files.manifest is not None:
             return replace(from_files, manifest=_checked(from_files.manifest))

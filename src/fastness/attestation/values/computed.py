@@ -85,9 +85,10 @@ def notes_of(computed: Computed) -> dict[str, str | None]:
     }
 
 
-def method(evidence: Iterable[str], *, simulated: bool, built: bool) -> str:
+def method(evidence: Iterable[str], *, simulated: bool, built: bool, platforms: str = "") -> str:
     """By what an image is computed: whatever would lead to other values leads to another text here."""
     words = {"method": METHOD, "evidence": sorted(evidence), "simulated": simulated, "built": built}
+    words |= {"platforms": platforms} if platforms else {}
     return f"{METHOD}-{sha256(json.canonical(words)).hexdigest()[:12]}"
 
 

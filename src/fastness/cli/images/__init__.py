@@ -9,5 +9,6 @@ machine_image.py  `fastness machine image`: put the agent into an image, and clo
 measure.py        `fastness measure`: what a machine will measure when it boots an image, before any machine does
 node_files.py     The directory of `fastness machine image --with-node`
 placement.py      `fastness image what-goes-where`: image or disk, for every path of a pool, and why
+platform.py       `fastness image platform`: tell the cluster what firmware its machines have
 show.py           `fastness image show`: what is known of one image, and which file of it gave which value
 """

@@ -32,6 +32,7 @@ from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.images.placement import what_goes_where
+from fastness.cli.images.platform import platform
 from fastness.cli.images.show import show_image
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
@@ -69,6 +70,7 @@ image.add_command(show_image)
 image.add_command(build_log)
 image.add_command(history)
 image.add_command(replay)
+image.add_command(platform)
 
 
 @image.command("approve")
