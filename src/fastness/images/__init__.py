@@ -8,6 +8,7 @@
     loader.py       What a version of systemd-boot does with the command line of the image that it starts
     measure.py      What a machine will measure when it boots a unified kernel image, by itself or through systemd-boot
     measurement.py  A prediction: events in the order in which they happen, and the registers that they end in
+    platforms.py    Which kinds of machines a cluster has: firmware variables by pool, as its administrator says
     signatures.py   Who has to have signed an image, and who has
     stub.py         What a version of systemd-stub does with the sections of an image: measure, tidy, pack
     transition.py   What machines may measure while an image replaces another

@@ -118,7 +118,8 @@ def expect(
         missing["tpm"] = f"of a part: {'; '.join(problems)}"[:1024]
     elif all(7 not in measured.registers for measured in states.values()):
         missing["tpm"] = (
-            "PCR 7 and 14 are the platform's, not the image's: publish them in a ReferenceValueSet of source manual"
+            "PCR 7 and 14 hold what shim keeps in the variables of each machine (SbatLevel, MokList), which no image holds: "
+            "publish those of a machine that you trust in a ReferenceValueSet of source manual"
         )
     return Expected(_manifest(states), tuple(sources.values()), missing)
 

@@ -18,10 +18,12 @@ from fastness.attestation.values.pushed_here import PUSHED_HERE, vouch
 from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.formats.cosign import Signature
+from fastness.formats.evidence.efi.signature_lists import SIG_X509
 from fastness.formats.tar_stream import Member, MemberKind
 from fastness.images import whole_image
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import BootChain, Disk, measure_uki, predict
+from fastness.images.platforms import variables_of
 from fastness.images.uki import write_uki
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.kind import JsonObject
@@ -221,6 +223,30 @@ async def test_an_image_is_read_once_until_the_method_changes(
         monkeypatch.setattr("fastness.attestation.values.computed.METHOD", f"{whole_image.METHOD}-next")
         await here.settle()
         assert len(here.registry.secrets) == 2
+
+
+async def test_the_keys_of_the_firmware_are_part_of_the_values_and_other_keys_mean_other_values(
+    embedded_server: Embedded,
+) -> None:
+    signer, other = minted.Signer("db"), minted.Signer("other")
+    image = signer.sign(UKI)
+    firmware = FirmwareVars(minted.keys(minted.siglist(SIG_X509, signer.der)))
+    both = FirmwareVars(minted.keys(minted.siglist(SIG_X509, other.der, signer.der)))
+
+    def platform(variables: FirmwareVars) -> JsonObject:
+        return {"platforms": [{"name": "rack", "secureBoot": True, "variables": variables_of(variables)}]}
+
+    async with reading(embedded_server, images=platform(firmware)) as here:
+        here.registry.image = ImageContents({UKI_PATH: Member(UKI_PATH, MemberKind.FILE, len(image), "", image)})
+        await here.cluster.create(IMAGES, bare())
+        await here.settle()
+        first = measure_uki(image, firmware, secure_boot=True).registers
+        assert (await here.counting()).query("tpm_pcr7") == [first[7].hex()]
+        assert (await here.counting()).query("tpm_pcr14") == [first[14].hex()]
+        await lowered(here.cluster, {"images": platform(both)})
+        await here.settle()
+        second = measure_uki(image, both, secure_boot=True).registers
+        assert (await here.counting()).query("tpm_pcr7") == [second[7].hex()] != [first[7].hex()]
 
 
 async def test_a_registry_that_does_not_answer_is_asked_again_and_the_condition_says_why(

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from fastness.formats.evidence.eventlog.log import parse_log
+from fastness.images.boot_files import UKI, BootFiles
 from fastness.images.errors import NotBootable
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import REGISTERS, measure_uki
+from fastness.images.platforms import platforms_for, variables_of
+from fastness.images.whole_image import expect
+from fastness.kinds.fastness_dev.image_approval import ImagePlatform
 from tests.components import require_program
 from tests.measuredboot import machine
 from tests.measuredboot.run import Run, image, run
@@ -65,6 +69,20 @@ def test_the_log_is_the_predicted_events_in_their_order(secure: Run) -> None:
     for pcr in REGISTERS:
         logged = [event.digests["sha256"] for event in log.events if event.register == pcr]
         assert logged == [event.digest for event in secure.predicted.of_register(pcr)], f"PCR {pcr}"
+
+
+@pytest.mark.soak
+def test_what_is_computed_of_an_image_for_a_platform_that_the_cluster_was_told_of_is_what_the_machine_measures(
+    secure: Run,
+) -> None:
+    rack = ImagePlatform(name="rack", secure_boot=True, variables=variables_of(firmware()))
+    platforms, problems = platforms_for((rack,), frozenset({"worker"}))
+    manifest = expect(BootFiles({UKI: {"boot/EFI/Linux/os.efi": secure.uki}}), platforms).manifest
+    assert problems == ()
+    assert manifest is not None
+    computed = {row["id"]: row["value"] for row in manifest["pcrs"]}
+    assert {4, 7, 9, 11, 12, 14} <= set(computed)
+    assert computed == {pcr: secure.booted.registers[pcr].hex() for pcr in computed}
 
 
 @pytest.mark.soak

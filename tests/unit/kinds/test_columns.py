@@ -46,7 +46,7 @@ trusteeconfigs.confidentialcontainers.org -      Namespaced  yes  AGE
 confidentialclusters.{OURS}          -           Cluster     yes  MODE DELIVERY ATTESTED PENDING REFUSED SIMULATED AGE
 jointickets.{OURS}                   -           Cluster     yes  POOL USES USED EXPIRES
 verdicts.{OURS}                      -           Cluster     no   SUBJECT RESULT EVIDENCE REASON AGE
-referencevaluesets.{OURS}            -           Cluster     yes  SOURCE VALUES STATE
+referencevaluesets.{OURS}            -           Cluster     yes  SOURCE VALUES STATE | PUBLISHED REASON
 appraisalpolicies.{OURS}             -           Cluster     yes  FOR ACTIVE CASES
 distrusts.{OURS}                     -           Cluster     yes  TARGET AFFECTED REASON
 nodeoverlays.{OURS}                  -           Cluster     yes  PRIORITY MATCHED AGE

@@ -244,6 +244,8 @@ ORDER: Final[tuple[Row, ...]] = (
     Row("images.pools", "more", "the same, for one more pool",
         _standing_pools),
     Row("images.signers", "fewer", "images count that nobody signed", _signers),
+    Row("images.platforms", "any change", "machines count whose firmware starts what other keys signed, or what nobody signed",
+        _changed("machines with the firmware {name} count", "firmware {name} is not asked for any more", "images", "platforms")),
     Row("breakGlass.approvers", "any change", "whoever loses a colleague is outvoted as easily as whoever gains one",
         _changed("{name} may agree to overrides", "{name} may agree to overrides no more", "breakGlass", "approvers")),
     Row("breakGlass.delay", "shorter", "less time to see who was appointed before it counts",

@@ -9,8 +9,8 @@ build.
 
 * What an image says of itself (its label) is taken where a person approved the image and its files tell nothing; of what was
   built here never, as whoever wrote the layer wrote the label.
-* An image is read again when the method or the evidence that counts changed, and when a registry did not answer; one whose bytes
-  are no good is not.
+* An image is read again when the method, the evidence that counts or the platforms of its pools changed, and when a registry
+  did not answer; one whose bytes are no good is not.
 * Where an image brings systemd-boot, its values hold for every boot loader that machines of its pools may have been installed
   with: those of other images that somebody approved. A new one among them is a reason to read again.
 * With signers, the signatures beside the image are looked at again and again until all are there: they may come after the image.
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastness.attestation.evidence.roots import accepted_evidence
 from fastness.attestation.live.image_contents import ImageReader, ImageUnreadable, Simulated
@@ -42,11 +42,13 @@ from fastness.formats.errors import JsonError
 from fastness.formats.image_reference import digest_of
 from fastness.images.boot_files import boot_files
 from fastness.images.errors import OsImageError
+from fastness.images.platforms import digest_of as digest_of_platforms
+from fastness.images.platforms import platforms_for, settings_for
 from fastness.images.signatures import key_id, signed_by, signers_for, unsigned
 from fastness.images.transition import LoaderMark
 from fastness.images.whole_image import Platform, expect
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
-from fastness.kinds.fastness_dev.image_approval import ImageSigner
+from fastness.kinds.fastness_dev.image_approval import ImagePlatform, ImageSigner
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kind import JsonObject, Resource
@@ -71,6 +73,14 @@ def keys_of_build(build: Object) -> Iterable[ObjectName]:
     """The set that a build concerns."""
     image = image_of_build(build)
     return (ObjectName("", set_name(image)),) if image else ()
+
+
+class Machines(NamedTuple):
+    """What is known of the machines that will boot an image, and decides what they measure."""
+
+    evidence: Sequence[str]
+    platforms: Sequence[ImagePlatform]
+    loaders: Sequence[LoaderMark]
 
 
 class ImageValues:
@@ -146,14 +156,16 @@ class ImageValues:
         pools = earlier.pools or frozenset({""})
         evidence = {tee for pool in pools for tee in accepted_evidence(confidential, pool)}
         simulated = self._simulated is not None and view(confidential or {}, ConfidentialCluster).spec.simulated
-        loaders = self._loaders(image, earlier.pools)
-        method = notes.method(evidence, simulated=simulated, built=earlier.built, loaders=loaders)
+        settings = settings_for(view(confidential or {}, ConfidentialCluster).spec.images.platforms, earlier.pools)
+        machines = Machines(sorted(evidence), settings, sorted(self._loaders(image, earlier.pools)))
+        method = notes.method(
+            evidence, simulated=simulated, built=earlier.built, loaders=machines.loaders,
+            platforms=digest_of_platforms(settings),
+        )  # fmt: skip
         if not bare or earlier.made_with == method:
             return earlier
         try:
-            made = await self._computed(
-                image, built, sorted(evidence), sorted(loaders), simulated=simulated, label=not earlier.built
-            )
+            made = await self._computed(image, built, machines, simulated=simulated, label=not earlier.built)
         except (ImageUnreadable, OsImageError, BadValues) as error:
             lasting = not isinstance(error, ImageUnreadable) or error.lasting
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
@@ -179,14 +191,18 @@ class ImageValues:
         return frozenset(marks)
 
     async def _computed(
-        self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], loaders: Sequence[LoaderMark], *,
+        self, image: str, built: Sequence[BuiltImage], machines: Machines, *,
         simulated: bool, label: bool,
     ) -> Computed:  # fmt: skip
         if simulated and self._simulated is not None:
             manifest = await self._simulated(image)
             return Computed(_checked(manifest), sources=({"file": notes.SIMULATED},))
         contents = await self._reader.contents(image, _secret(built))
-        expected = expect(boot_files(contents.tree), (Platform(),), evidence, loaders)
+        platforms, problems = platforms_for(machines.platforms, frozenset())
+        if problems:
+            hint = "Write the platform anew with `fastness image platform`."
+            raise BadValues("unreadable-platform", "; ".join(problems), hint)
+        expected = expect(boot_files(contents.tree), platforms or (Platform(),), machines.evidence, machines.loaders)
         from_files = notes.from_files(expected)
         if from_files.manifest is not None:
             return replace(from_files, manifest=_checked(from_files.manifest))

@@ -87,12 +87,13 @@ def notes_of(computed: Computed) -> dict[str, str | None]:
     }
 
 
-def method(evidence: Iterable[str], *, simulated: bool, built: bool, loaders: Iterable[LoaderMark] = ()) -> str:
+def method(
+    evidence: Iterable[str], *, simulated: bool, built: bool, loaders: Iterable[LoaderMark] = (), platforms: str = ""
+) -> str:
     """By what an image is computed: whatever would lead to other values leads to another text here."""
     words: dict[str, Any] = {"method": METHOD, "evidence": sorted(evidence), "simulated": simulated, "built": built}
     marks = sorted(mark.digest for mark in loaders)
-    if marks:
-        words["loaders"] = marks
+    words |= ({"loaders": marks} if marks else {}) | ({"platforms": platforms} if platforms else {})
     return f"{METHOD}-{sha256(json.canonical(words)).hexdigest()[:12]}"
 
 

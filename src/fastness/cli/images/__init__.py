@@ -10,5 +10,6 @@ measure.py        `fastness measure`: what a machine will measure when it boots 
 node_files.py     The directory of `fastness machine image --with-node`
 packages.py       `fastness image packages`: which packages an image has, read out of its registry
 placement.py      `fastness image what-goes-where`: image or disk, for every path of a pool, and why
+platform.py       `fastness image platform`: tell the cluster what firmware its machines have
 show.py           `fastness image show`: what is known of one image, and which file of it gave which value
 """

@@ -33,6 +33,7 @@ from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.images.packages import packages_of
 from fastness.cli.images.placement import what_goes_where
+from fastness.cli.images.platform import platform
 from fastness.cli.images.show import show_image
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
@@ -71,6 +72,7 @@ image.add_command(build_log)
 image.add_command(packages_of)
 image.add_command(history)
 image.add_command(replay)
+image.add_command(platform)
 
 
 @image.command("approve")

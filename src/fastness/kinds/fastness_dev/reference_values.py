@@ -123,8 +123,8 @@ REFERENCE_VALUE_SET = declare(
         Column("Source", ".spec.source"),
         Column("Values", ".status.values", "integer"),
         Column("State", ".status.state"),
-        Column("Published", '.status.conditions[?(@.type=="Published")].status'),
-        Column("Reason", '.status.conditions[?(@.type=="Published")].reason'),
+        Column("Published", '.status.conditions[?(@.type=="Published")].status', priority=1),
+        Column("Reason", '.status.conditions[?(@.type=="Published")].reason', priority=1),
     ),
     subresources=("status",),
 )

@@ -257,6 +257,7 @@ def images(**fields: Any) -> Object:
     return {"mode": "Enforce", "images": fields}
 
 
+PLATFORM = {"name": "rack", "secureBoot": True, "variables": {"db": "AAAA"}}
 SIGNER = {"name": "release", "key": "-----BEGIN PUBLIC KEY-----a", "images": ["registry.example/os"]}
 
 
@@ -278,6 +279,10 @@ SIGNER = {"name": "release", "key": "-----BEGIN PUBLIC KEY-----a", "images": ["r
         ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "key": "-----BEGIN PUBLIC KEY-----b"}]}, "images.signers"),
         ({"signers": [{**SIGNER, "images": []}]}, {"signers": [SIGNER]}, "images.signers"),
         ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "images": ["registry.example/other"]}]}, "images.signers"),
+        ({}, {"platforms": [PLATFORM]}, "images.platforms"),
+        ({"platforms": [PLATFORM]}, {}, "images.platforms"),
+        ({"platforms": [PLATFORM]}, {"platforms": [{**PLATFORM, "secureBoot": False}]}, "images.platforms"),
+        ({"platforms": [PLATFORM]}, {"platforms": [{**PLATFORM, "variables": {"db": "BBBB"}}]}, "images.platforms"),
     ],
 )
 def test_approving_images_unseen_and_asking_for_fewer_signatures_lowers(old: Object, new: Object, field: str) -> None:
