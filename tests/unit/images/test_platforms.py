@@ -30,10 +30,12 @@ def test_an_image_is_measured_with_the_keys_of_its_platform() -> None:
     manifest = expect(BOOT, platforms).manifest
     assert problems == ()
     assert manifest is not None
-    wanted = measure_uki(IMAGE, FIRMWARE, secure_boot=True).registers
-    assert {row["id"]: row["value"] for row in manifest["pcrs"]} == {pcr: value.hex() for pcr, value in wanted.items()}
-    assert 7 in wanted
-    assert 14 in wanted
+    registers = measure_uki(IMAGE, FIRMWARE, secure_boot=True).registers
+    # PCR 5 holds the partition table of a disk, which no image knows (docs/adr/0108).
+    assert {row["id"]: row["value"] for row in manifest["pcrs"]} == {
+        pcr: value.hex() for pcr, value in registers.items() if pcr != 5
+    }
+    assert {7, 14} <= registers.keys()
 
 
 def test_every_platform_of_a_pool_is_a_whole_of_its_own() -> None:
