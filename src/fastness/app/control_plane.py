@@ -24,15 +24,17 @@ from fastness.app.settings import ClusterKeys, Election, PlaneSettings
 from fastness.app.state_format import claim_format, require_known_format
 from fastness.attestation.live.statuses import SignedStatuses, signed_statuses
 from fastness.attestation.loops import door_certificates
+from fastness.attestation.verdict.retention import needed_part
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.http.health import Health
 from fastness.keys.authorities import LiveAuthority
 from fastness.keys.doors import DOORS
 from fastness.keys.home import Home
+from fastness.kinds.fastness_dev.verdict import VERDICT
 from fastness.kube.controllers import Leadership, LostLease, Runner
 from fastness.kube.controllers.fenced import nobody_asks
 from fastness.kube.informers import Informers
-from fastness.kube.port import Cluster
+from fastness.kube.port import EVERYWHERE, Cluster
 from fastness.record.live.door_keys import RecordRole
 from fastness.record.live.health import RecordHealth
 from fastness.record.live.tiles import ConfigMapTiles
@@ -115,7 +117,8 @@ async def _views(
     @asynccontextmanager
     async def view_as(role: RecordRole | None) -> AsyncIterator[_View]:
         signed = signing_as(role)
-        async with Informers(signed, clock=clock, entropy=entropy, places=settings.places) as informers:
+        trims = {(VERDICT.resource, EVERYWHERE): needed_part} if role == "controllers" and not settings.alone else {}
+        async with Informers(signed, clock=clock, entropy=entropy, places=settings.places, trims=trims) as informers:
             yield _View(signed, informers)
 
     if not settings.alone:

@@ -15,6 +15,7 @@ import yaml
 from fastness.app import chart
 from fastness.app.accounts import ACCOUNTS, everything
 from fastness.app.parts import Part
+from fastness.attestation.status.first_cluster import FirstCluster
 from fastness.cli.run.people_options import people_of
 from fastness.cli.run.serve import serve
 from fastness.kinds.crd.sets import OTHERS, own_names
@@ -111,6 +112,17 @@ def test_only_our_own_definitions_come_without_asking_and_keys_and_record_outliv
     assert not any("keep" in str(entry["metadata"].get("annotations")) for entry in everything_gone)
     more = rendered(helm, "--set", "crds.with={nfd}")
     assert any("nfd" in name for name in of_kind(more, "CustomResourceDefinition"))
+
+
+def test_the_first_cluster_is_asked_for_and_no_release_owns_it(helm: Path, defaults: Documents) -> None:
+    assert "first-cluster" not in of_kind(defaults, "ConfigMap")
+    made = rendered(helm, "--set", "cluster.create=true,cluster.mode=Enforce,webhook.enabled=false")
+    asked = of_kind(made, "ConfigMap")["first-cluster"]
+    assert FirstCluster.of(asked) == FirstCluster("Enforce", simulated=False, await_webhook=False)
+    assert asked["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert of_kind(made, "ConfidentialCluster") == {}
+    hooks = [entry for entry in made if "helm.sh/hook" in (entry["metadata"].get("annotations") or {})]
+    assert {entry["metadata"]["annotations"]["helm.sh/hook"] for entry in hooks} == {"test"}, "nothing waits on install"
 
 
 @pytest.mark.parametrize(

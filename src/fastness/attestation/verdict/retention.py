@@ -10,9 +10,19 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from fastness.kinds.kind import JsonObject
+
 Object = Mapping[str, Any]
 KEPT: Final = 10
 REFUSALS_FOR: Final = timedelta(days=30)
+
+
+def needed_part(verdict: JsonObject) -> JsonObject:
+    """What is asked here of a verdict: a tenth of one that lists its checks, and a leader holds ten of each machine."""
+    spec = verdict.get("spec")
+    if not isinstance(spec, dict):
+        return verdict
+    return {**verdict, "spec": {name: spec[name] for name in ("subject", "result") if name in spec}}
 
 
 def superfluous(

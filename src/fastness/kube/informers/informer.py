@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from math import inf
 
 from fastness.kinds.kind import JsonObject, Resource
@@ -42,6 +43,8 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
+Trim = Callable[[JsonObject], JsonObject]
+"""What a cache holds of an object: a copy with less in it. It must not raise, whatever the object is."""
 # With jitter: an API server that comes back must not be met by every cache of every replica in one instant.
 BACKOFF = Backoff(first=0.2, most=30.0)
 # kube-apiserver sends a bookmark about once a minute to who asks for them; half as long again is a watch that hangs.
@@ -68,6 +71,7 @@ class Informer:
         entropy: Entropy,
         indexers: Mapping[str, Indexer] | None = None,
         patience: float | None = None,
+        trim: Trim | None = None,
     ) -> None:
         require_place(resource, scope)
         self.resource = resource
@@ -85,6 +89,7 @@ class Informer:
         self._heard: float | None = None
         self._stirred = 0.0
         self._aside = AsideObjects(resource)
+        self._trim = trim
 
     def get(self, namespace: str, name: str) -> JsonObject | None:
         """One object as last seen, or None; raises Unavailable for one that is there and cannot be used."""
@@ -185,6 +190,7 @@ class Informer:
             with self._touch():
                 async for event in events:
                     self._stirred = asyncio.get_running_loop().time()
+                    event = self._held_of(event)
                     if self._position:
                         self._take(event)
                     elif event.synced:
@@ -199,7 +205,13 @@ class Informer:
             with self._touch():
                 async for event in events:
                     self._stirred = asyncio.get_running_loop().time()
-                    self._take(event)
+                    self._take(self._held_of(event))
+
+    def _held_of(self, event: Event) -> Event:
+        """The event with what is held of its object."""
+        if self._trim is None or event.type is EventType.BOOKMARK or event.unreadable is not None:
+            return event
+        return replace(event, object=self._trim(event.object))
 
     @asynccontextmanager
     async def _attended(self) -> AsyncIterator[None]:

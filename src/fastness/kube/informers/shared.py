@@ -7,6 +7,8 @@
 An informer that is asked for before the block starts with it, one that is asked for inside starts at once; the end of the block
 ends them all. One object that cannot be used ends none of them: `set_aside` names it.
 
+Where nobody reads the whole of large objects in a scope, `trims` says what is held of them.
+
 Objects of kinds that count in some namespaces only (`kube.places`) are given out from those alone.
 """
 
@@ -15,25 +17,31 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
+from typing import Final
 
 from fastness.kinds.kind import Resource
 from fastness.kube.informers.cache import Indexer
-from fastness.kube.informers.informer import Informer
+from fastness.kube.informers.informer import Informer, Trim
 from fastness.kube.informers.joined import JoinedInformer
 from fastness.kube.informers.placed import scopes_of
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.port import EVERYWHERE, Cluster, Scope
 from fastness.runtime.clock import Clock, Entropy
 
+Trims = Mapping[tuple[Resource, Scope], Trim]
+WHOLE: Final[Trims] = MappingProxyType({})
 _Key = tuple[Resource, tuple[Scope, ...]]
 
 
 class Informers:
     """Gives out informers and runs them."""
 
-    def __init__(self, cluster: Cluster, *, clock: Clock, entropy: Entropy, places: Places = AT_HOME) -> None:
+    def __init__(
+        self, cluster: Cluster, *, clock: Clock, entropy: Entropy, places: Places = AT_HOME, trims: Trims = WHOLE
+    ) -> None:
         self.places = places
+        self._trims = trims
         self._cluster = cluster
         self._clock = clock
         self._entropy = entropy
@@ -58,8 +66,12 @@ class Informers:
         return informer
 
     def _made(self, resource: Resource, scopes: Sequence[Scope]) -> Informer:
-        parts = [Informer(self._cluster, resource, each, clock=self._clock, entropy=self._entropy) for each in scopes]
+        parts = [self._part(resource, each) for each in scopes]
         return parts[0] if len(parts) == 1 else JoinedInformer(parts)
+
+    def _part(self, resource: Resource, scope: Scope) -> Informer:
+        trim = self._trims.get((resource, scope))
+        return Informer(self._cluster, resource, scope, clock=self._clock, entropy=self._entropy, trim=trim)
 
     def watched(self) -> list[tuple[Resource, tuple[Scope, ...]]]:
         """What is followed, and where."""

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.attestation.verdict.retention import KEPT, REFUSALS_FOR, next_look, superfluous, unreferenced
+from fastness.attestation.verdict.retention import KEPT, REFUSALS_FOR, needed_part, next_look, superfluous, unreferenced
 from fastness.kinds.objects import rfc3339
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -41,6 +41,23 @@ def test_never_fewer_than_ten_stay_and_no_young_refusal_goes(ages: list[tuple[in
     for entry, (age, result) in zip(verdicts, ages, strict=True):
         if result == "Refused" and age < 30:
             assert entry["metadata"]["name"] not in gone
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from(["Affirmed", "Refused"])), max_size=40))
+def test_the_part_that_a_leader_holds_leads_to_the_same_decisions(ages: list[tuple[int, str]]) -> None:
+    verdicts = [verdict(number, timedelta(days=age), result) for number, (age, result) in enumerate(ages)]
+    held = [needed_part(entry) for entry in verdicts]
+    assert superfluous(held, NOW) == superfluous(verdicts, NOW)
+    assert next_look(held, NOW) == next_look(verdicts, NOW)
+
+
+def test_what_is_held_of_a_verdict_is_without_its_checks_and_whatever_it_is_it_is_taken() -> None:
+    whole = verdict(1, timedelta(0))
+    whole["spec"] |= {"checks": [{"name": "pcr4"}], "subject": {"machine": "m"}}
+    assert needed_part(whole) == {**whole, "spec": {"subject": {"machine": "m"}, "result": "Affirmed"}}
+    assert "checks" in whole["spec"], "a copy: the object is somebody else's, too"
+    for spec in ("text", None, ["list"]):
+        assert needed_part({**whole, "spec": spec})["spec"] == spec
 
 
 def test_the_next_look_is_when_the_oldest_refusal_is_a_month_old() -> None:

@@ -16,7 +16,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import ApiError, Expired, Forbidden, InternalError, NotFound, Unavailable
 from fastness.kube.informers import Handler, Informer, InformerError, Informers, Key
 from fastness.kube.informers.informer import PATIENCE, SILENCE
-from fastness.kube.port import Cluster, Scope
+from fastness.kube.port import EVERYWHERE, Cluster, Scope
 from fastness.observe.metrics import REGISTRY
 from tests.unit.kube.informers.scripted_cluster import THING, ScriptedCluster
 from tests.unit.kube.virtual import FixedEntropy, VirtualClock
@@ -101,6 +101,28 @@ async def test_a_late_subscriber_hears_what_is_there_and_what_follows_until_it_l
         world.put("c")
         await settle(lambda: informer.get("n", "c") is not None)
     assert mirror.heard == ["a", "b"]
+
+
+async def test_what_is_held_of_objects_is_what_was_asked_for_in_that_scope_and_what_others_see_is_whole() -> None:
+    world = ScriptedCluster()
+    world.put("a", 1)
+    some = Scope(labels="x=y")
+
+    def named(obj: JsonObject) -> JsonObject:
+        return {name: value for name, value in obj.items() if name != "value"}
+
+    cluster, trims = cast("Cluster", world), {(THING, EVERYWHERE): named}
+    async with Informers(cluster, clock=VirtualClock(), entropy=FixedEntropy(), trims=trims) as informers:
+        held, whole, mirror = informers.of(THING), informers.of(THING, some), Mirror()
+        held.subscribe(mirror)
+        await informers.synced()
+        world.put("b", 2)
+        world.put("a", 3)
+        await settle(lambda: mirror.heard == ["a", "b", "a"] and len(whole.list()) == 2)
+        world.remove("b")
+        await settle(lambda: mirror.objects.keys() == {"a"})
+        assert (held.get("n", "a") or {}).keys() == {"kind", "metadata"}
+        assert (whole.get("n", "a") or {})["value"] == 3
 
 
 async def test_a_closed_watch_goes_on_from_the_last_bookmark() -> None:
