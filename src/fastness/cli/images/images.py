@@ -28,6 +28,7 @@ from fastness.attestation.values.from_images import (
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.build_log import build_log
+from fastness.cli.images.diff import diff
 from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
@@ -69,6 +70,7 @@ image.add_command(show_image)
 image.add_command(build_log)
 image.add_command(history)
 image.add_command(replay)
+image.add_command(diff)
 
 
 @image.command("approve")
