@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms.guest import AGENT, FORWARD, FORWARDER
 from fastness.sim.vms.initrd import archive
 from fastness.sim.vms.parts import BUSYBOX
@@ -159,6 +160,7 @@ def base_layer(more: tuple[tuple[str, bytes], ...] = ()) -> bytes:
         "usr/lib/bootc/kargs.d/10-machine.toml": f"kargs = {json.dumps(ARGUMENTS)}\n".encode(),
         INSIDE: Path(__file__).with_name("inside.py").read_bytes(),
         FORWARDER: FORWARD.encode(),
+        SYSTEM_CONFIG: image_pointer(),
         "etc/systemd/system/inside.service": SERVICE.encode(),
         "etc/containers/policy.json": json.dumps(POLICY).encode(),
         **_agent(), **dict(more),

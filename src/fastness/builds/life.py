@@ -37,8 +37,10 @@ _NEXT: Final[Mapping[BuildPhase, frozenset[BuildPhase]]] = {
 _MOST_MESSAGE: Final = 4096
 
 
-def manifest(name: str, config: Object, rendered: str, inputs: str, *, pre_built: bool = False) -> JsonObject:
-    """A build as it is made; `pre_built` stands for an image that nobody builds here."""
+def manifest(
+    name: str, config: Object, rendered: str, inputs: str, sources: Sequence[str] = (), *, pre_built: bool = False
+) -> JsonObject:
+    """A build as it is made, of a rendered config with these sources; `pre_built` stands for an image that nobody builds here."""
     meta = metadata(config)
     owner = {
         "apiVersion": names.API_VERSION, "kind": "MachineOSConfig", "name": meta["name"], "uid": meta["uid"],
@@ -53,7 +55,10 @@ def manifest(name: str, config: Object, rendered: str, inputs: str, *, pre_built
                 names.BUILD_POOL_LABEL: pool, names.BUILD_CONFIG_LABEL: rendered, names.BUILD_OF_LABEL: meta["name"],
                 **({names.PRE_BUILT: "true"} if pre_built else {}),
             },
-            "annotations": {names.PUSH_SECRET: secret_name(config, PUSH), names.IMAGE_INPUTS: inputs},
+            "annotations": {
+                names.PUSH_SECRET: secret_name(config, PUSH), names.IMAGE_INPUTS: inputs,
+                **({names.MADE_OF: ",".join(sources)} if sources else {}),
+            },
         },
         "spec": {
             "machineConfig": {"name": rendered}, "machineOSConfig": {"name": meta["name"]},

@@ -7,6 +7,7 @@
     cursor.py           Reading fixed binary layouts: a cursor that cannot run past the end
     data_url.py         Data URLs, compression and verification hashes: how a config carries the contents of a file
     der.py              Just enough DER to read the vendors' certificate extensions
+    dpkg_status.py      The list of packages that dpkg keeps: which are installed, in which version
     elf.py              Programs and libraries of Linux: for which processor, and what they need beside themselves
     errors.py           The errors of every parser in this package
     evidence/           Evidence and what it is made of, as bytes

@@ -54,12 +54,15 @@ class Layer:
 
 
 class LayerReader:
-    """Reads one layer as it comes; `wants` says which paths are asked for."""
+    """Reads one layer as it comes; `wants` says which paths are asked for, `hashes` of which files only the SHA-256."""
 
-    def __init__(self, wants: Wants, room: Room) -> None:
+    def __init__(
+        self, wants: Wants, room: Room, *, hashes: Wants = lambda _path: False, most_paths: int = MAX_WANTED
+    ) -> None:
         self._wants = wants
         self._room = room
-        self._tar = TarStream(self._kept, most=room.room_for_files)
+        self._most_paths = most_paths
+        self._tar = TarStream(self._kept, most=room.room_for_files, hashes=lambda member: hashes(member.path))
         self._head = b""
         self._unpack: zlib._Decompress | None = None
         self._begun = False
@@ -109,8 +112,8 @@ class LayerReader:
     def _kept(self, member: Member) -> bool:
         matches = self._wants(_meant(member.path))
         self._count += matches
-        if self._count > MAX_WANTED:
-            raise bad_archive(f"more than {MAX_WANTED} paths of a layer are asked for", "layer-too-large")
+        if self._count > self._most_paths:
+            raise bad_archive(f"more than {self._most_paths} paths of a layer are asked for", "layer-too-large")
         return matches
 
 
@@ -119,17 +122,24 @@ def merged(layers: Sequence[Layer]) -> dict[str, tuple[int, Member]]:
     if sum(len(layer.members) + len(layer.removed) + len(layer.opaque) for layer in layers) > MAX_MERGED:
         raise bad_archive(f"more than {MAX_MERGED} paths of the layers are asked for", "layer-too-large")
     tree: dict[str, tuple[int, Member]] = {}
+    # Every directory above a path that ever was: only there may something lie below, and whole trees have many files.
+    above: set[str] = set()
     for number, layer in enumerate(layers):
         for directory in layer.opaque:
             _drop(tree, [path for path in tree if _below(path, directory)])
         for gone in layer.removed:
-            _drop(tree, [path for path in tree if path == gone or _below(path, gone)])
+            _drop(tree, [path for path in tree if _below(path, gone)] if gone in above else ())
+            tree.pop(gone, None)
         for path, member in layer.members.items():
             if member.kind is not MemberKind.DIRECTORY:
-                _drop(tree, [other for other in tree if _below(other, path)])
+                _drop(tree, [other for other in tree if _below(other, path)] if path in above else ())
             elif path in tree and tree[path][1].kind is MemberKind.DIRECTORY:
                 continue
             tree[path] = (number, member)
+            directory = path.rpartition("/")[0]
+            while directory and directory not in above:
+                above.add(directory)
+                directory = directory.rpartition("/")[0]
     return tree
 
 

@@ -55,7 +55,9 @@ def packages(path: str, content: bytes) -> tuple[Package, ...]:
 
 def _bad(text: str) -> PackageListError:
     why = f"the database of packages cannot be read: {text}"
-    return PackageListError("package-list", why, hint="List them with the package manager of the image, in a container of it.")
+    return PackageListError(
+        "package-list", why, hint="List them with the package manager of the image, in a container of it."
+    )
 
 
 def _dpkg(content: bytes) -> Iterator[Package]:

@@ -14,6 +14,7 @@ The layouts are ustar, its extended headers of POSIX.1-2001 (`path`, `linkpath`,
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -43,13 +44,18 @@ class MemberKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member: its path without a slash in front, and its content where it is a file that was wanted."""
+    """One member: its path without a slash in front, and its content where it is a file that was wanted.
+
+    `digest` is the SHA-256 of a file of which only that is kept.
+    """
 
     path: str
     kind: MemberKind
     size: int = 0
     target: str = ""
     content: bytes | None = None
+    mode: int = 0
+    digest: str = ""
 
 
 _KINDS: Final = {
@@ -65,10 +71,18 @@ def bad_archive(message: str, code: str = "layer") -> OciError:
 
 
 class TarStream:
-    """Reads an archive as it comes. `wants` hears of every member, and says whether it is kept; at most `most` bytes are."""
+    """Reads an archive as it comes. `wants` hears of every member, and says whether it is kept; at most `most` bytes are.
 
-    def __init__(self, wants: Callable[[Member], bool], *, most: int, members: int = MAX_MEMBERS) -> None:
+    Of files for which `hashes` says so only the SHA-256 is kept.
+    """
+
+    def __init__(
+        self, wants: Callable[[Member], bool], *, most: int, members: int = MAX_MEMBERS,
+        hashes: Callable[[Member], bool] = lambda _member: False,
+    ) -> None:  # fmt: skip
         self._wants = wants
+        self._hashes = hashes
+        self._hash: hashlib._Hash | None = None
         self._left, self._members_left = most, members
         self._block = bytearray()
         self._skip = 0
@@ -87,6 +101,12 @@ class TarStream:
             if self._skip:
                 step = min(self._skip, len(data) - at)
                 self._skip -= step
+            elif self._hash is not None:
+                step = min(self._missing, len(data) - at)
+                self._hash.update(data[at : at + step])
+                self._missing -= step
+                if not self._missing:
+                    self._hashed()
             elif self._sink is not None:
                 step = min(self._missing, len(data) - at)
                 self._sink += data[at : at + step]
@@ -104,7 +124,7 @@ class TarStream:
 
     def finish(self) -> list[Member]:
         """The members that were wanted; raises OciError for an archive that is cut off."""
-        if self._block or self._skip or self._sink is not None or self._long:
+        if self._block or self._skip or self._sink is not None or self._hash is not None or self._long:
             raise bad_archive("the archive is cut off")
         return self._kept
 
@@ -143,11 +163,14 @@ class TarStream:
         if size and kind is not MemberKind.FILE:
             # Go passes over it as the next header, Rust as content: each would see another archive behind it.
             raise bad_archive(f"{path[:80]!r} is a {kind} with content, which programs read differently")
-        member = Member(path, kind, size if kind is MemberKind.FILE else 0, target.decode("utf-8", "surrogateescape"))
+        length, mode = size if kind is MemberKind.FILE else 0, _number(block[100:108]) & 0o7777
+        member = Member(path, kind, length, target.decode("utf-8", "surrogateescape"), mode=mode)
         is_kept = bool(path) and self._wants(member)
         if is_kept and "sparse" in long:
             raise bad_archive(f"{path!r} is a sparse file")
-        if kind is MemberKind.FILE and size and is_kept:
+        if kind is MemberKind.FILE and size and is_kept and self._hashes(member):
+            self._member, self._hash, self._missing = member, hashlib.sha256(), size
+        elif kind is MemberKind.FILE and size and is_kept:
             self._left -= size
             if self._left < 0:
                 raise bad_archive(f"{path!r} is larger than is read", "layer-too-large")
@@ -157,6 +180,13 @@ class TarStream:
             self._skip = member.size + -member.size % BLOCK
             if is_kept:
                 self._kept.append(replace(member, content=b"") if kind is MemberKind.FILE else member)
+
+    def _hashed(self) -> None:
+        assert self._hash is not None  # noqa: S101
+        assert self._member is not None  # noqa: S101
+        self._kept.append(replace(self._member, digest=self._hash.hexdigest()))
+        self._skip = -self._member.size % BLOCK
+        self._hash = self._member = None
 
     def _collect(self, size: int) -> None:
         self._sink, self._missing = bytearray(), size

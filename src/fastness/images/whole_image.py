@@ -24,6 +24,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from fastness.crypto.silicon.registers import hashed
+from fastness.formats.composefs import root_on
 from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.image import parse_pe
 from fastness.formats.evidence.pe.uki import parse_uki
@@ -62,18 +63,20 @@ class Platform:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A file of the image, and what it gave."""
+    """A file of the image, and what it gave; `root` is the root file system that the command line in it names."""
 
     path: str
     digest: str
     registers: tuple[int, ...]
     loader: LoaderMark | None = None
+    root: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """For people and programs."""
         gave = [f"tpm_pcr{register}" for register in self.registers]
         mark = {} if self.loader is None else {"loader": self.loader.to_json()}
-        return {"file": f"/{self.path}", "sha256": self.digest, "values": gave, **mark}
+        root = {"root": self.root} if self.root else {}
+        return {"file": f"/{self.path}", "sha256": self.digest, "values": gave, **mark, **root}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,8 @@ def _state(path: str, platform: Platform, boot: BootFiles) -> str:
 
 
 def _origin(path: str, content: bytes, measured: Measurement) -> Origin:
-    return Origin(path, sha256(content).hexdigest(), tuple(sorted(measured.registers)))
+    line = parse_uki(content).sections.get(".cmdline", b"").decode("ascii", "replace")
+    return Origin(path, sha256(content).hexdigest(), tuple(sorted(measured.registers)), root=root_on(line))
 
 
 def _manifest(states: Mapping[str, Measurement]) -> dict[str, Any]:

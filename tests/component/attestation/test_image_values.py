@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from fastness.attestation.evidence.checks import Appraisal
 from fastness.attestation.live.image_contents import ImageContents, ImageUnreadable
 from fastness.attestation.loops.built_images import APPROVED_BY, BuiltImages
 from fastness.attestation.loops.image_values import BUILDS, CONFIGS, ImageValues
 from fastness.attestation.loops.images import IMAGES, SETS
+from fastness.attestation.values.differences import differences
 from fastness.attestation.values.pushed_here import PUSHED_HERE, vouch
 from fastness.attestation.values.values import ReferenceValues
+from fastness.cli.images.show import described
 from fastness.formats import json
 from fastness.formats.cosign import Signature
 from fastness.formats.evidence.efi.signature_lists import SIG_X509
@@ -147,7 +150,7 @@ async def built(here: Reading, pool: str = "worker", name: str = "worker-1", not
         "apiVersion": api, "kind": "MachineOSBuild",
         "metadata": {
             "name": name, "labels": {names.BUILD_POOL_LABEL: pool},
-            "annotations": {names.PUSH_SECRET: "push", PUSHED_HERE: word},
+            "annotations": {names.PUSH_SECRET: "push", PUSHED_HERE: word, names.MADE_OF: "00-worker,50-chrony"},
         },
         "spec": {
             "machineConfig": {"name": f"rendered-{pool}-0123456789"}, "machineOSConfig": {"name": pool},
@@ -210,6 +213,28 @@ async def test_values_hold_under_boot_loaders_of_other_approved_images_for_as_lo
         for _ in range(3):
             await here.settle()
         assert set((await here.counting()).query("tpm_pcr4") or ()) == {own, alone}
+
+
+async def test_a_sealed_build_says_with_its_values_which_root_it_names_and_which_configs_it_was_made_of(
+    embedded_server: Embedded,
+) -> None:
+    async with reading(embedded_server) as here:
+        line = f"composefs.digest=v1-sha512-12:{'a' * 128} quiet".encode()
+        uki = write_uki(minted.stub(), minted.sections(cmdline=line))
+        here.registry.image = ImageContents({UKI_PATH: Member(UKI_PATH, MemberKind.FILE, len(uki), "", uki)})
+        await built(here)
+        await here.cluster.create(IMAGES, bare())
+        await here.settle()
+        measured = measure_uki(uki, FirmwareVars.blank(), secure_boot=False).registers
+        claims = {"tpm": {f"pcr{pcr:02}": value.hex() for pcr, value in measured.items()}}
+        appraisal = Appraisal("tpm", (), claims, None)
+        *_, image = differences(appraisal, await here.counting(), refused=False)
+        assert (image.name, image.code) == ("approved image", "ok")
+        assert image.seen.startswith(IMAGE)
+        assert f"it names the root {'a' * 128}" in image.hint
+        assert "build worker-1 of rendered-worker-0123456789 (00-worker, 50-chrony)" in image.hint
+        facts = described(await here.cluster.get(SETS, SET), [])
+        assert (facts["root"], facts["built by"].split()[0]) == ("a" * 128, "worker-1")
 
 
 async def test_an_image_is_read_once_until_the_method_changes(

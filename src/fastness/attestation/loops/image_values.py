@@ -138,7 +138,8 @@ class ImageValues:
             return await self._forget(stored, present)
         image = str(approvals[0]["spec"]["image"]) if approvals else built[0].image
         # What was once built for a pool stays its own: the object of a build goes, and the approval of its image may stand.
-        earlier = replace(present, pools=present.pools | pools)
+        words = next((each.in_words for each in built if each.pool in pools), present.built_by)
+        earlier = replace(present, pools=present.pools | pools, built_by=words)
         noted = await self._read(
             image, earlier, built, bare=bool(pools) or not all(map(carries_measurements, approvals))
         )
@@ -171,11 +172,13 @@ class ImageValues:
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
             problem = f"{error.message}. {error.hint}".strip()
             if lasting:
-                return Computed(None, method, problem=problem, pools=earlier.pools, signed_by=earlier.signed_by)
+                known = {"pools": earlier.pools, "signed_by": earlier.signed_by, "built_by": earlier.built_by}
+                return Computed(None, method, problem=problem, **known)
             # What was computed before stays: that a registry is away says nothing about the values.
             return replace(earlier, problem=problem)
         self._failures.pop(set_name(image), None)
-        return replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
+        known = replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
+        return replace(known, built_by=earlier.built_by)
 
     def _loaders(self, image: str, pools: frozenset[str]) -> frozenset[LoaderMark]:
         """Boot loaders of other images that somebody approved: a machine of these pools may have been installed from one."""

@@ -31,6 +31,7 @@ MISSING: Final = "fastness.dev/not-computed"
 PROBLEM: Final = "fastness.dev/compute-problem"
 BUILT_FOR: Final = "fastness.dev/built-for"
 SIGNED_BY: Final = "fastness.dev/signed-by"
+BUILT_BY: Final = "fastness.dev/built-by"
 MAX_MANIFEST: Final = 160 * 1024
 SIMULATED: Final = "what simulated machines measure that boot this digest"
 LABELLED: Final = "the label org.coreos.pcrs of the image"
@@ -48,6 +49,13 @@ class Computed:
     problem: str = ""
     pools: frozenset[str] = frozenset()
     signed_by: frozenset[str] = frozenset()
+    built_by: str = ""
+
+    @property
+    def root(self) -> str:
+        """The root that a machine has proved with the image, in hex; empty where its line names none, or several do."""
+        roots = {str(source["root"]) for source in self.sources if source.get("root")}
+        return roots.pop() if len(roots) == 1 else ""
 
     @property
     def built(self) -> bool:
@@ -70,6 +78,7 @@ def computed_of(values: Object | None) -> Computed:
         notes.get(PROBLEM, ""),
         _words(notes.get(BUILT_FOR)),
         _words(notes.get(SIGNED_BY)),
+        notes.get(BUILT_BY, ""),
     )
 
 
@@ -84,6 +93,7 @@ def notes_of(computed: Computed) -> dict[str, str | None]:
         PROBLEM: computed.problem[:1024] or None,
         BUILT_FOR: ",".join(sorted(computed.pools)) or None,
         SIGNED_BY: ",".join(sorted(computed.signed_by)) or None,
+        BUILT_BY: computed.built_by[:1024] or None,
     }
 
 
@@ -130,6 +140,12 @@ class BuiltImage:
     pool: str
     secret: str = ""
     vouched: str = ""
+    made_of: tuple[str, ...] = ()
+
+    @property
+    def in_words(self) -> str:
+        """Which build it is, and what it was made of."""
+        return f"{self.build} of {self.config}" + (f" ({', '.join(self.made_of)})" if self.made_of else "")
 
 
 def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[BuiltImage]:
@@ -145,7 +161,10 @@ def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[Bu
             config = str((spec.get("machineConfig") or {}).get("name") or "")
             secret = annotations_of(build).get(names.PUSH_SECRET, "")
             vouched = annotations_of(build).get(PUSHED_HERE, "")
-            images.append(BuiltImage(image, object_name(build).name, described_by, config, pool, secret, vouched))
+            made_of = tuple(word for word in annotations_of(build).get(names.MADE_OF, "").split(",") if word)
+            images.append(
+                BuiltImage(image, object_name(build).name, described_by, config, pool, secret, vouched, made_of)
+            )
     return images
 
 

@@ -49,7 +49,13 @@ def differences(appraisal: Appraisal, book: ReferenceValues, *, refused: bool) -
     checks = [
         _check(appraisal, compared, values[compared.name], book, nearest, refused=refused) for compared in registers
     ]
-    return [*checks, _image(nearest, registers, refused=refused)] if nearest is not None else checks
+    if nearest is None:
+        return checks
+    notes = [
+        owner.note for name in values if (owner := book.owner(name, values[name])) is not None and ";" in owner.note
+    ]
+    about = ". ".join(dict.fromkeys(note.partition("; ")[2] for note in notes))
+    return [*checks, _image(nearest, registers, about, refused=refused)]
 
 
 def nothing_published(tee: str, book: ReferenceValues) -> bool:
@@ -83,12 +89,12 @@ def _check(
     )
 
 
-def _image(nearest: Candidate, registers: Sequence[Compared], *, refused: bool) -> Check:
-    """Which image the machine shows as a whole, or which came nearest and where it differs."""
+def _image(nearest: Candidate, registers: Sequence[Compared], about: str, *, refused: bool) -> Check:
+    """Which image the machine shows as a whole, with its root and its build; or which came nearest and where it differs."""
     differing = [compared.title for compared in registers if compared.name not in nearest.agreeing]
     label = nearest.base.label
     if not differing:
-        return Check(IMAGE_CHECK, Result.PASS, "ok", label, label, nearest.base.set, mandatory=False)
+        return Check(IMAGE_CHECK, Result.PASS, "ok", label, label, nearest.base.set, about, mandatory=False)
     return Check(
         IMAGE_CHECK, Result.FAIL if refused else Result.WARN, "image-differs",
         f"none as a whole; {label} came nearest, with {len(nearest.agreeing)} of {len(registers)} values",

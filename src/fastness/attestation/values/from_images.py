@@ -53,6 +53,9 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}\Z", re.ASCII)
 _SIZES: Final = {"sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128}
 _MEMBERS: Final = frozenset({"name", "register", "algorithm", "value", "state", "type", "single", "note"})
 BOOTED: Final = "booted"
+# The register that holds the command line as a section of the image, and the one that everything else hangs on.
+ROOT_VALUE: Final = "tpm_pcr11"
+BUILD_VALUE: Final = "tpm_pcr4"
 _VARIANT_SIZE: Final = 63
 Object = Mapping[str, Any]
 State = tuple[str, list[JsonObject]]
@@ -139,9 +142,18 @@ def values_of_computed(computed: Computed) -> list[JsonObject]:
         for name in source.get("values") or ():
             files.setdefault(str(name), []).append(str(source.get("file")))
     return [
-        {**value, "note": f"computed from {', '.join(files[value['name']])}"[:256]} if value["name"] in files else value
+        {**value, "note": (f"computed from {', '.join(files[value['name']])}" + _more(value["name"], computed))[:256]}
+        if value["name"] in files
+        else value
         for value in joined(states_of_manifest(dict(computed.manifest)))
     ]
+
+
+def _more(name: str, computed: Computed) -> str:
+    """What else a verdict says of an image: the root that its measured line names, and who built it of what."""
+    if name == ROOT_VALUE and computed.root:
+        return f"; it names the root {computed.root}"
+    return f"; build {computed.built_by}" if name == BUILD_VALUE and computed.built_by else ""
 
 
 def values_of_approval(approval: Object) -> list[JsonObject]:

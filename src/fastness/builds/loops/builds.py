@@ -257,7 +257,9 @@ class Builds:
                 await self._finish(going)
         rendered = str(pool["spec"]["configuration"]["name"])
         try:
-            build = await self._cluster.create(BUILDS, life.manifest(name, config, rendered, made_of.digest), AS)
+            sources = [str(source.name) for source in sources_of(pool, self._machine_configs.list())]
+            described = life.manifest(name, config, rendered, made_of.digest, sources)
+            build = await self._cluster.create(BUILDS, described, AS)
         except AlreadyExists:
             return None
         metrics.BUILDS.ordered(pool_of(config))

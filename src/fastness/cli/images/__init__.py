@@ -1,6 +1,7 @@
 """Verbs about images of machines.
 
 build_log.py      `fastness image log`: what a build of a pool's image printed
+diff.py           `fastness image diff`: files, packages and measurements that are different between two images
 image_queue.py    `fastness image history` and `fastness image replay`: what a node booted, and the same images elsewhere
 image_trust.py    `fastness image trust`: the file that an image carries so that its machines know this cluster
 image_ways.py     What the verbs that take an image say about the ways into it: `measure`, `image approve`, `machine image`

@@ -28,6 +28,7 @@ from fastness.attestation.values.from_images import (
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.build_log import build_log
+from fastness.cli.images.diff import diff
 from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
@@ -73,6 +74,7 @@ image.add_command(packages_of)
 image.add_command(history)
 image.add_command(replay)
 image.add_command(platform)
+image.add_command(diff)
 
 
 @image.command("approve")

@@ -43,7 +43,7 @@ def show_image(reference: str, kubeconfig: Path | None, context: str, output: st
     if output == "json":
         show_json(facts)
         return
-    for key in ("published", "pools", "computed from", "not computed", "problem"):
+    for key in ("published", "pools", "built by", "root", "computed from", "not computed", "problem"):
         if facts.get(key):
             click.echo(f"{key}: {_text(facts[key])}")
     for approval in facts["approvals"]:
@@ -77,6 +77,8 @@ def described(values: Mapping[str, Any], approvals: list[JsonObject]) -> JsonObj
     return {
         "published": f"{published.get('status', 'False')} ({published.get('reason', 'nobody has looked at it yet')})",
         "pools": spec.get("pools") or [],
+        "built by": computed.built_by,
+        "root": computed.root,
         "computed from": [
             _file(each) for each in computed.sources
         ],

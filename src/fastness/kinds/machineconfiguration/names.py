@@ -59,6 +59,8 @@ BUILD_POOL_LABEL: Final = f"{GROUP}/target-machine-config-pool"
 BUILD_CONFIG_LABEL: Final = f"{GROUP}/rendered-machine-config"
 BUILD_OF_LABEL: Final = f"{GROUP}/machine-os-config"
 PUSH_SECRET: Final = f"{GROUP}/rendered-image-push-secret"
+MADE_OF: Final = "fastness.dev/made-of"
+"""On a build: the MachineConfigs that its rendered config was made of, joined by commas."""
 CURRENT_BUILD: Final = f"{GROUP}/current-machine-os-build"
 REBUILD: Final = f"{GROUP}/rebuild"
 # Whether the image of a MachineOSConfig can be built, a condition of it; and what an image was made of, on its build.

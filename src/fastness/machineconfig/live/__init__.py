@@ -5,4 +5,5 @@ image_tree.py        The boot files of an image in a registry, read out of its l
 registry.py          Images in registries: their labels and single files, read without pulling them
 registry_session.py  A talk with one registry about one image: manifests and blobs, read and written
 saved_images.py      Images of registries, saved into one directory (OCI image layout), in an order that is kept
+saved_layers.py      The layers of an image in a directory (OCI image layout): read as they lie there, nothing of them unpacked
 """
