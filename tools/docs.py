@@ -25,6 +25,9 @@ import click
 
 import fastness
 from fastness.agent.host.driver_tasks import TASKS, Task
+from fastness.kinds.machineconfiguration.names import OsDriverRule
+from fastness.machineconfig.rollout.image_mode import TABLE as STAGES
+from fastness.machineconfig.rollout.image_mode import Stage
 from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
 from fastness.cli.errors import Exit
@@ -432,7 +435,25 @@ def os_drivers() -> str:
         intro,
         table(("Driver", *Task), rows),
         table(("Driver", "Left to the image"), ready),
+        "## Stage and gates",
+        "What the stage of image mode (`fastness.dev/image-mode-stage` of MachineConfiguration `cluster`) and the gates of "
+        "FeatureGate `cluster` mean: how changes reach nodes of pools without a MachineOSConfig, and what deploys hosts. A host "
+        "with layered packages keeps rpm-ostree and says so; with bootc alone it keeps its image.",
+        table(("Gates that are on", *(f"Stage {stage}" for stage in Stage)), _stages()),
     )
+
+
+_DRIVERS = {
+    OsDriverRule.BY_HOST: "by the host",
+    OsDriverRule.BOOTC_FIRST: "bootc where it can",
+    OsDriverRule.BOOTC_ALONE: "bootc alone",
+}
+
+
+def _stages() -> Iterator[tuple[str, ...]]:
+    for gates in STAGES[Stage.DUAL]:
+        cells = (STAGES[stage][gates] for stage in Stage)
+        yield ", ".join(sorted(gates)) or "none", *(f"{cell.path}; {_DRIVERS[cell.driver]}" for cell in cells)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {

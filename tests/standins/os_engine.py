@@ -19,6 +19,11 @@ from typing import Any, NoReturn
 
 State = dict[str, Any]
 UNCHANGED = 77
+MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
 
 
 class Engine:
@@ -77,7 +82,8 @@ class Engine:
         import urllib.request  # most calls ask no registry, and it is slow to load
 
         host, _, path = repository.partition("/")
-        request = urllib.request.Request(f"http://{host}/v2/{path}/manifests/{digest}", headers={"accept": "*/*"})
+        url = f"http://{host}/v2/{path}/manifests/{digest}"
+        request = urllib.request.Request(url, headers={"accept": ", ".join(MANIFESTS)})
         try:
             with urllib.request.urlopen(request, timeout=30):
                 return True

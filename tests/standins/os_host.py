@@ -1,9 +1,9 @@
 """A host for the real agent: a root of its own, the programs of image hosts on its path, and boots.
 
-The agent runs as `fastness agent run --os auto` in a mount namespace, with this directory as its root, and knows nothing of the test.
-`bootc`, `rpm-ostree`, `podman`, `systemd-run` and `systemctl` are in /usr/sbin there and work on the state of `os_engine`; links of
-units are made by the real systemctl, offline. When the agent asks for a reboot, its process ends as on a machine that goes down,
-what is staged becomes what is booted, and another process starts with another boot id.
+The agent runs as `fastness agent run --os auto` in a mount namespace, with this directory as its root, and knows nothing of the
+test. `bootc`, `rpm-ostree`, `podman`, `systemd-run` and `systemctl` are in /usr/sbin there and work on the state of `os_engine`;
+links of units are made by the real systemctl, offline. When the agent asks for a reboot, its process ends as on a machine that
+goes down, what is staged becomes what is booted, and another process starts with another boot id.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.e2e.live import FASTNESS
+from tests.patience import eventually
 from tests.standins import os_engine
 from tests.standins.os_engine import Machine
 
@@ -32,7 +33,7 @@ esac
 _ENTER = """set -e
 cd {root}
 mkdir -p usr proc dev tmp run var etc sys .{repository} .{outside}
-for name in bin sbin lib lib64; do [ -e $name ] || ln -s usr/$name $name; done
+for name in bin sbin lib lib64; do [ -L $name ] || ln -s usr/$name $name; done
 mount --rbind /usr usr
 mount --bind {programs} usr/sbin
 mount --rbind /proc proc
@@ -70,6 +71,12 @@ class OsHost:
         self._stop.set()
         self._watcher.join()
         self._end()
+
+    def power_cycle(self) -> None:
+        """Switch it off and on again."""
+        self._asked.touch()
+        boots = self.boots
+        eventually(lambda: self.boots > boots, "a boot")
 
     def file(self, path: str) -> str | None:
         """What a file of the machine holds; None where there is none."""

@@ -3,8 +3,9 @@
 * An image is staged by `bootc switch`, in a unit of its own with the proxy of the node; a registry that fails is asked again.
 * What was staged is read back: another digest than the one that was asked for is taken back, and that is a failure.
 * bootc has no word to drop what is staged: switching to the booted image does it.
-* Arguments are ours by their source, so that those of others stay (`loader-entries`, with ostree 2026.1 or later). Where bootc
-  cannot, and with a unified kernel image always, they are refused: there the command line is part of what was signed.
+* Arguments are ours by their source, so that those of others stay (`loader-entries`, with ostree 2026.1 or later). Those that
+  rpm-ostree set, before this machine went over to bootc, have no source: rpm-ostree takes them away where it is there. Where
+  bootc cannot, and with a unified kernel image always, they are refused: there the command line is part of what was signed.
 * Packages and other kernels are refused: they belong into the image.
 """
 
@@ -32,6 +33,7 @@ POLICY: Final = "/etc/containers/policy.json"
 CMDLINE: Final = Path("/proc/cmdline")
 OSTREE_FINALIZER: Final = "ostree-finalize-staged.service"
 COMPOSEFS_FINALIZER: Final = "bootc-finalize-staged.service"
+_UNCHANGED: Final = 77
 _BUILD: Final = "Bake it into the image of the pool."
 
 
@@ -45,8 +47,10 @@ class BootcOs:
     def __init__(
         self, root: Tree, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),
         launcher: Sequence[str] = ("systemd-run",), cmdline: Callable[[], str] = CMDLINE.read_text,
+        rpm_ostree: Sequence[str] = ("rpm-ostree",),
     ) -> None:  # fmt: skip
         self._root = root
+        self._rpm_ostree = tuple(rpm_ostree)
         self._commands = commands or Commands()
         self._program = tuple(program)
         self._launcher = tuple(launcher)
@@ -133,7 +137,8 @@ class BootcOs:
                 self._switch(booted.image)
             case Switch(image):
                 self._switch(canonical(image))
-            case Arguments(_, new):
+            case Arguments(old, new):
+                self._take_from_rpm_ostree(old)
                 options = (
                     "loader-entries",
                     "set-options-for-source",
@@ -143,6 +148,21 @@ class BootcOs:
                 self._commands.deploy([*self._program, *options])
             case _:
                 raise ImageFailure(f"bootc cannot do {type(step).__name__}", _BUILD)
+
+    def _take_from_rpm_ostree(self, arguments: Sequence[str]) -> None:
+        """Take arguments away that rpm-ostree set while it deployed this machine; bootc knows those of its own sources alone."""
+        if not arguments:
+            return
+        try:
+            self._commands.ask([*self._rpm_ostree, "--version"])
+        except CommandFailed:
+            return  # a host of bootc alone: nobody else set any
+        gone = (f"--delete-if-present={argument}" for argument in arguments)
+        try:
+            self._commands.deploy([*self._rpm_ostree, "kargs", "--unchanged-exit-77", *gone])
+        except CommandFailed as error:
+            if error.status != _UNCHANGED:
+                raise
 
     def _switch(self, image: str) -> None:
         strict = ["--enforce-container-sigpolicy"] if self._policy_is_strict() else []

@@ -24,7 +24,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.kind import JsonObject, Kind
 from fastness.kinds.kubernetes.core import CONFIG_MAP, NODE
-from fastness.kinds.machineconfiguration.names import OS_DRIVER
+from fastness.kinds.machineconfiguration.names import CURRENT_CONFIG, OS_DRIVER
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import annotations_of, condition, object_name, view
 from fastness.kinds.openshift.config import INFRASTRUCTURE, MICROSHIFT
@@ -186,17 +186,21 @@ async def statuses(cluster: Cluster) -> list[Finding]:
 
 
 async def drivers(cluster: Cluster) -> Finding:
-    """The nodes whose operating system only rpm-ostree deploys."""
+    """The nodes whose operating system rpm-ostree deploys, and their pools."""
     purpose = "operating systems are images that bootc deploys"
     reasons: dict[str, list[str]] = {}
     for node in (await cluster.list(NODE.resource)).items:
         driver, _, why = annotations_of(node).get(OS_DRIVER, "").partition(": ")
         if driver == "rpm-ostree":
-            reasons.setdefault(why, []).append(object_name(node).name)
+            pool = annotations_of(node).get(CURRENT_CONFIG, "").removeprefix("rendered-").rpartition("-")[0]
+            reasons.setdefault(f"{f'pool {pool}: ' if pool else ''}{why}", []).append(object_name(node).name)
     if not reasons:
         return Finding("os drivers", "ok", "no node says that it needs rpm-ostree", purpose)
     words = "; ".join(f"{named(sorted(nodes))} ({why})" for why, nodes in sorted(reasons.items()))
-    fix = "run their agents with --os prefer-bootc; bake layered packages into the image of the pool"
+    fix = (
+        "enable the gate BootcNodeManagement in FeatureGate cluster; bake layered packages into the image of the pool and remove "
+        "them from the machines, or stage 3 of image mode is refused"
+    )
     return Finding("os drivers", "optional", f"nodes on rpm-ostree: {words}", purpose, fix)
 
 

@@ -70,4 +70,5 @@ def bootc(machine: Machine, pauses: Pauses | None = None, seconds: float = 30.0)
     return BootcOs(
         RootedFiles(machine.root), commands(machine, pauses if pauses is not None else Pauses(), seconds),
         program=machine.program("bootc"), launcher=machine.program("systemd-run"), cmdline=machine.cmdline,
+        rpm_ostree=machine.program("rpm-ostree"),
     )  # fmt: skip
