@@ -19,11 +19,12 @@ from click.testing import CliRunner
 from fastness.app.embedded import PlaneOptions, running
 from fastness.cli.main import cli
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, SECRET
+from fastness.kinds.kubernetes.core import CONFIG_MAP, EVENT, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, SECRET
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.openshift.config import INFRASTRUCTURE
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.files_of_others import DIRECTORY
@@ -98,6 +99,9 @@ async def two_nodes(directory: Path, registry: LocalRegistry) -> AsyncIterator[T
     async with running(PlaneOptions(directory / "state", machines=2, profile="containers")) as plane:
         pool = TwoNodes(plane, registry, pushed_busybox(registry))
         pool.kubeconfig = plane.kubeconfig
+        # A hosted control plane: a pool that is not confidential has images there as everywhere.
+        hosted, options = {"status": {"controlPlaneTopology": "External"}}, WriteOptions(subresource="status")
+        await pool.cluster.patch(INFRASTRUCTURE.resource, "cluster", hosted, PatchType.MERGE, "", options)
         await pool.prepare()
         login = base64.b64encode(f"me:{CANARY}".encode()).decode()
         content = base64.b64encode(json.dumps({"auths": {registry.address: {"auth": login}}}).encode()).decode()
@@ -140,6 +144,7 @@ def _mine() -> JsonObject:
 @pytest.mark.row("003-55")
 @pytest.mark.row("003-59")
 @pytest.mark.row("003-60")
+@pytest.mark.row("003-65")
 @pytest.mark.row("003-66")
 @pytest.mark.row("003-78")
 @pytest.mark.row("003-79")
@@ -195,8 +200,6 @@ async def _rendered(pool: TwoNodes, before: str) -> bool:
 
 
 async def _event(pool: TwoNodes, *words: str) -> bool:
-    from fastness.kinds.kubernetes.core import EVENT
-
     events = (await pool.cluster.list(EVENT.resource)).items
     return any(all(word in str(event.get("message")) for word in words) for event in events)
 
