@@ -23,12 +23,13 @@ from fastness.formats.image_reference import parse_image
 from fastness.formats.oci_layer import file_in_layer
 from fastness.formats.oci_tree import LayerReader, Room, merged
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
-from fastness.formats.package_lists import DPKG, RPM, packages
+from fastness.formats.package_lists import DPKG, RPM
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.regexp import compile_regexp
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
 from fastness.formats.yaml import load_documents
+from fastness.machineconfig.live.package_databases import packages
 from fastness.protocol.node_trust import NodeTrust, parse_node_trust
 from fastness.protocol.unlock_note import MAGIC, NOTE_BYTES, TpmIdentity, UnlockNote, read_note, written
 from fastness.protocol.user_data import VERSION, parse_user_data

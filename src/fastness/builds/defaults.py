@@ -46,11 +46,11 @@ class Default:
             "default": self.place,
             "owner": self.owner,
             "counts": self.path if self.winner else self.place,
-            "why": self.said,
+            "why": self.explanation,
         }
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         """Which file counts and why, for people."""
         if not self.winner:
             return f"{self.place} of {self.owner}; what a MachineConfig has at {self.path} would win over it"

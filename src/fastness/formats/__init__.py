@@ -18,7 +18,7 @@
     luks2/              LUKS2: the header of an encrypted volume, as bytes and back
     names.py            The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
     os_status.py        What `bootc status` and `rpm-ostree status` print: what is booted, staged and kept to fall back to
-    package_lists.py    Which packages an image has: the databases of rpm and dpkg, read without their programs
+    package_lists.py    Which packages an image has: a header of rpm's database, and the text of dpkg's
     patch/              The three patch languages of the Kubernetes API, as pure functions on decoded JSON
     protobuf/           Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
     quantity.py         Numbers with a unit: quantities of Kubernetes, int-or-percent, durations

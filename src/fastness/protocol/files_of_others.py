@@ -78,21 +78,21 @@ _SHAPE: Final = 'write {"owner": "NAME", "paths": ["/etc/…"]}'
 
 
 def _require(path: Any) -> None:
-    shown = repr(str(path)[:120])
+    quoted = repr(str(path)[:120])
     if not isinstance(path, str) or not _PATH.fullmatch(path) or posixpath.normpath(path) != path:
-        raise ValueError(f"path {shown} is no plain absolute path")
+        raise ValueError(f"path {quoted} is no plain absolute path")
     if not any(path.startswith(f"{top}/") for top in _TOPS):
         raise ValueError(
-            f"path {shown} is not below {', '.join(_TOPS)}: /usr is the image's, the rest does not outlive a boot"
+            f"path {quoted} is not below {', '.join(_TOPS)}: /usr is the image's, the rest does not outlive a boot"
         )
     if taken := next(
         (mine for mine in _OURS if f"{path}/".startswith(f"{mine}/") or f"{mine}/".startswith(f"{path}/")), ""
     ):
         raise ValueError(
-            f"path {shown} holds what the control plane and the kubelet keep in {taken}: name what is yours"
+            f"path {quoted} holds what the control plane and the kubelet keep in {taken}: name what is yours"
         )
     if path in _SHARED:
-        raise ValueError(f"path {shown} is a directory of everybody: name the files in it")
+        raise ValueError(f"path {quoted} is a directory of everybody: name the files in it")
 
 
 def is_declaration(path: str) -> bool:

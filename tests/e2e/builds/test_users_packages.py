@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.cli.main import cli
-from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.kubernetes.core import CONFIG_MAP, NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import annotations_of
@@ -42,6 +42,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
 @pytest.mark.row("003-19")
 @pytest.mark.row("003-20")
 @pytest.mark.row("003-41")
+@pytest.mark.row("003-68")
 @pytest.mark.row("003-93")
 async def test_extensions_and_kernel_of_a_machine_config_are_in_the_image_that_can_be_scanned_before_anybody_boots_it(
     registry: LocalRegistry, tmp_path: Path
@@ -49,6 +50,11 @@ async def test_extensions_and_kernel_of_a_machine_config_are_in_the_image_that_c
     base = dnf_base(registry)
     source = rpm_extensions(registry, tmp_path / "rpms", *PACKAGES, "nobody-asked")
     async with worker_pool(tmp_path, registry) as pool:
+        # What a MicroShift has and others have not; one node as there, and nothing else is otherwise.
+        await pool.cluster.create(CONFIG_MAP.resource, {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "microshift-version", "namespace": "kube-public"},
+            "data": {"version": "4.20.0"},
+        })  # fmt: skip
         await _pause(pool, True)
         await pool.config("50-packages", {
             "osImageURL": base, "extensions": ["usbguard"], "kernelType": "realtime", "baseOSExtensionsContainerImage": source,

@@ -76,7 +76,7 @@ def test_a_machine_config_wins_in_etc_with_the_default_below_it_in_the_same_imag
     assert files["/usr/lib/systemd/system/crio.service.d/05-order.conf"] == "[Unit]"
     assert files["/usr/lib/systemd/system/kubelet.service"] == "[Service]", "a mask in /etc is over it"
     (order,) = (each for each in defaults_of(sources(base(), mine), {"00-worker"}) if "05-order" in each.path)
-    assert order.said == (
+    assert order.explanation == (
         "/etc/systemd/system/crio.service.d/05-order.conf of 50-mine wins over "
         "/usr/lib/systemd/system/crio.service.d/05-order.conf of 00-worker: /etc is read in the place of /usr"
     )

@@ -7,7 +7,7 @@ that was installed anew into the same /var. What operators wrote there would be 
     bring_back(host, others)  what is missing after a boot; whatever stands at a path stays as it is
 
 What was deleted is deleted from the copies too, so nothing comes back that its owner took away. Bounds: 512 files, 1 MiB each,
-16 MiB together. What is beyond is not kept, and said in the log.
+16 MiB together. What is beyond is not copied, and said in the log.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _log = logger("agent")
 
 def keep(host: Host, others: FilesOfOthers) -> None:
     """Copy what others keep below /etc; raises DriverError."""
-    kept: list[str] = []
+    copied: list[str] = []
     lacking: list[str] = []
     room = MOST_TOGETHER
     for path in _below(host.root, others):
         state = host.root.inspect(path, MOST_BYTES)
         size = len(state.content) if isinstance(state, File) else 0
-        if not isinstance(state, File | Link) or size > room or len(kept) >= MOST_FILES:
+        if not isinstance(state, File | Link) or size > room or len(copied) >= MOST_FILES:
             lacking.append(path)
             continue
         room -= size
-        kept.append(path)
+        copied.append(path)
         if host.state.inspect(f"{COPIES}{path}", MOST_BYTES) != state:
             host.state.put(f"{COPIES}{path}", state, directory_mode=0o700)
-    for path in set(_kept(host)) - set(kept):
+    for path in set(_copied_before(host)) - set(copied):
         host.state.put(f"{COPIES}{path}", ABSENT)
-    if kept != _kept(host):
-        host.state.put(INDEX, File(json.encode(kept), 0o600))
+    if copied != _copied_before(host):
+        host.state.put(INDEX, File(json.encode(copied), 0o600))
     if lacking:
         _log.warning("agent.others_not_kept", paths=", ".join(lacking[:10]), count=len(lacking))
 
@@ -57,7 +57,7 @@ def keep(host: Host, others: FilesOfOthers) -> None:
 def bring_back(host: Host, others: FilesOfOthers) -> tuple[str, ...]:
     """Write what is missing since the last boot; the paths; raises DriverError."""
     written = []
-    for path in _kept(host):
+    for path in _copied_before(host):
         copy = host.state.inspect(f"{COPIES}{path}", MOST_BYTES)
         if others.owner_of(path) and isinstance(copy, File | Link) and isinstance(host.root.inspect(path, 0), Absent):
             host.root.put(path, copy)
@@ -68,12 +68,12 @@ def bring_back(host: Host, others: FilesOfOthers) -> tuple[str, ...]:
 
 
 def _below(root: Files, others: FilesOfOthers) -> Iterator[str]:
-    """Every file and link that is declared, below /etc; bounded by what is kept, and once more."""
+    """Every file and link that is declared, below /etc; bounded by what is copied, and once more."""
     waiting = sorted((path for path in others.owners if path.startswith("/etc/")), reverse=True)
-    seen = 0
-    while waiting and seen <= 2 * MOST_FILES:
+    looked_at = 0
+    while waiting and looked_at <= 2 * MOST_FILES:
         path = waiting.pop()
-        seen += 1
+        looked_at += 1
         match root.inspect(path, 0):
             case File() | Link() | Large():
                 yield path
@@ -83,7 +83,7 @@ def _below(root: Files, others: FilesOfOthers) -> Iterator[str]:
                 continue
 
 
-def _kept(host: Host) -> list[str]:
+def _copied_before(host: Host) -> list[str]:
     state = host.state.look(INDEX)
     try:
         value = json.decode(state.content) if isinstance(state, File) else []

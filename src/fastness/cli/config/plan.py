@@ -78,7 +78,7 @@ def blame(
         return
     click.echo(_blame_text(origins))
     for default in defaults.values():
-        click.echo(f"in the image of the pool: {default.said}")
+        click.echo(f"in the image of the pool: {default.explanation}")
 
 
 def _blame_text(origins: Iterable[Origin]) -> str:

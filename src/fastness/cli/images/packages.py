@@ -12,12 +12,13 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
 from fastness.cli.room_errors import reported_errors
 from fastness.formats.errors import FormatError
-from fastness.formats.package_lists import DATABASES, Package, packages
+from fastness.formats.package_lists import DATABASES, Package
 from fastness.formats.words import counted
 from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig.live.image_tree import TreeReader
+from fastness.machineconfig.live.package_databases import packages
 from fastness.machineconfig.live.registry import RegistryClient
 from fastness.machineconfig.loops.rendering.registry_view import ask_for_objects
 from fastness.machineconfig.render.errors import BadStreams

@@ -16,13 +16,15 @@ from typing import Any, Final
 
 import yaml
 
+from fastness.builds.build_objects import BUILD_LABEL, LOG
+from fastness.builds.build_objects import NAMESPACE as BUILDS_NAMESPACE
 from fastness.cli.support.layout import BundleFile, LeftOut, Taken, index_page, list_path, safe
 from fastness.cli.support.redact import NEVER, redacted, scrubbed, taken_from_text, taken_out
 from fastness.formats import json
 from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject, Kind, Resource
-from fastness.kinds.kubernetes.core import EVENT, NODE, POD
-from fastness.kinds.objects import condition, object_name
+from fastness.kinds.kubernetes.core import CONFIG_MAP, EVENT, NODE, POD
+from fastness.kinds.objects import condition, labels_of, object_name
 from fastness.kinds.registry import all_kinds
 from fastness.kube.client.client import KubeCluster
 from fastness.kube.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
@@ -134,10 +136,21 @@ async def gather_objects(cluster: KubeCluster, bundle: Bundle) -> dict[str, list
     by_kind: dict[str, list[JsonObject]] = {}
     for kind in collected_kinds():
         items = await listed(cluster, kind.resource, bundle)
+        if kind.resource == CONFIG_MAP.resource:
+            gather_build_logs(bundle, items)
         if kind.resource in (PODS,) or kind.group in _MANUAL_GROUPS:
             by_kind[f"{kind.plural}.{kind.group}".rstrip(".")] = items
         _write_lists(bundle, kind.resource, items)
     return by_kind
+
+
+def gather_build_logs(bundle: Bundle, maps: Sequence[JsonObject]) -> None:
+    """What builds of operating system images printed, as text: of ConfigMaps a bundle shows long texts by their size alone."""
+    for stored in maps:
+        place, build = object_name(stored), labels_of(stored).get(BUILD_LABEL)
+        log = (stored.get("data") or {}).get(LOG)
+        if place.namespace == BUILDS_NAMESPACE and build and isinstance(log, str):
+            bundle.put_text(f"namespaces/{safe(place.namespace)}/builds/{safe(build)}.log", log)
 
 
 _MANUAL_GROUPS: Final = ("kataconfiguration.openshift.io", "operators.coreos.com", "machineconfiguration.openshift.io")

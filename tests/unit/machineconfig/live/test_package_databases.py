@@ -7,7 +7,8 @@ import struct
 
 import pytest
 
-from fastness.formats.package_lists import Package, PackageListError, packages
+from fastness.formats.package_lists import Package, PackageListError
+from fastness.machineconfig.live.package_databases import packages
 
 RPM, DPKG = "var/lib/rpm/rpmdb.sqlite", "var/lib/dpkg/status"
 STRING, INT32 = 6, 4
