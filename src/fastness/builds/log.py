@@ -48,7 +48,8 @@ class BuildLog:
         self._tail += content[space:] if space > 0 else content
         over = len(self._tail) - TAIL
         if over > 0:
-            self._note_step()
+            # Of what goes, and the rest of a line: looking through all of it for each line would be most of a build's cost.
+            self._note_step(bytes(self._tail[: over + MOST_LINE]))
             self._left_out += over
             del self._tail[:over]
 
@@ -84,12 +85,11 @@ class BuildLog:
     @property
     def progress(self) -> str:
         """The step that is under way, in a few words; empty before the first."""
-        self._note_step()
+        self._note_step(bytes(self._tail or self._head))
         return self._without_secrets(self._progress)
 
-    def _note_step(self) -> None:
-        recent = bytes(self._tail or self._head).decode(errors="replace")
-        if steps := _STEP.findall(recent):
+    def _note_step(self, content: bytes) -> None:
+        if steps := _STEP.findall(content.decode(errors="replace")):
             number, total, words = steps[-1]
             self._progress = f"step {number} of {total}: {words.strip()}"[:MOST_LINE]
 

@@ -64,7 +64,7 @@ EVENTS: Mapping[str, str] = {
     "event.lost": "an event could not be written; what it tells of is on the record",
     "gate.refused": "the gate refused somebody; the code says why",
     "gate.unavailable": "the gate could not do its work: the cluster or the record failed it",
-    "image.not_vouched": "a standing approval passed over the image of a build that the controllers did not push: a person decides",
+    "image.not_vouched": "a standing approval passed over an image that the controllers did not push for its pool",
     "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
     "kata.unserved": "an object of the runtime was not made, because the cluster does not serve its kind",

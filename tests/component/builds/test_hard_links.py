@@ -95,6 +95,15 @@ async def test_a_layer_that_is_another_at_the_second_look_is_refused(registry: H
             await TreeReader(wants).read_contents(session)
 
 
+async def test_a_list_that_names_a_list_is_no_image(registry: HostileRegistry) -> None:
+    inner = registry.manifest({"manifests": []}).partition("@")[2]
+    entry = {"digest": inner, "size": 1, "platform": {"os": "linux", "architecture": "amd64"}}
+    name = registry.manifest({"manifests": [entry]})
+    async with opened(Place(oci.reference(name), insecure=True, login=None), trust_in("")) as session:
+        with pytest.raises(Refused, match="a list of images names another list"):
+            await TreeReader(wants).read_contents(session)
+
+
 async def test_layers_that_say_too_much_together_are_the_images_own_fault(registry: HostileRegistry) -> None:
     many = [tar(*((f"boot/{at}/{number}", b"") for number in range(MAX_WANTED))) for at in range(5)]
     read = await contents(registry, *many)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fastness.builds.errors import BuildFailed, TransferFailed
@@ -14,7 +15,8 @@ from fastness.builds.live import transfers
 from fastness.builds.live.layout import Made, Part, blob_path
 from fastness.builds.live.transfers import Way
 from fastness.formats import json, oci
-from fastness.machineconfig.streams.access import RegistryAccess
+from fastness.machineconfig.live.registry_session import Refused, Session
+from fastness.machineconfig.streams.access import Place, RegistryAccess
 from tests.component.builds.hostile_registry import IMAGE, INDEX, Answer, HostileRegistry, hostile_registry
 from tests.unit.machineconfig.render.registries.build import image, settings
 
@@ -142,6 +144,44 @@ async def test_a_part_that_is_said_to_be_nowhere_is_a_reason_and_no_accident(
     assert len(registry.asked) < 10
 
 
+async def test_more_than_a_part_has_is_not_read_to_its_end(registry: HostileRegistry, base: Path) -> None:
+    name = registry.image(b"layer")
+    pieces = iter([b"l" * 65536] * 2000)
+    registry.answers["GET", f"blobs/{oci.digest_of(b'layer')}"] = Answer(drips=lambda: next(pieces, b""))
+    assert "more than the 5 bytes" in await refused(registry, name, base)
+    assert next(pieces, None) is not None
+
+
+async def test_a_password_goes_to_no_server_of_tokens_without_tls() -> None:
+    """Of a registry that speaks TLS: anybody on the way would read it."""
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(401, headers={"www-authenticate": 'Bearer realm="http://tokens.example/t",service="x"'})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        place = Place(oci.reference(f"registry.example/os@sha256:{'a' * 64}"), False, ("robot", "password"))
+        with pytest.raises(Refused, match="no server of tokens that speaks TLS"):
+            await Session(http, place).exists()
+    assert [request.url.host for request in asked] == ["registry.example"]
+    assert not any("authorization" in request.headers for request in asked)
+
+
+@pytest.mark.parametrize("body", [b'{"token": 7}', b'{"token": "a\\nb"}', b"[]", b"{}", b'{"token": "\xc3\xbc"}'])
+async def test_a_token_that_is_none_is_not_sent(registry: HostileRegistry, base: Path, body: bytes) -> None:
+    name = registry.image(b"layer")
+    challenge = {"www-authenticate": f'Bearer realm="http://{registry.address}/token",service="x"'}
+    registry.answers = {("GET", path): Answer(401, headers=challenge) for _, path in registry.answers}
+    registry.answers["GET", "/token"] = Answer(body=body)
+    assert "its server of tokens gave none" in await refused(registry, name, base)
+
+
+async def test_a_manifest_without_end_is_not_read_to_its_end(registry: HostileRegistry, base: Path) -> None:
+    name = registry.manifest(b"{" + b" " * oci.MAX_MANIFEST + b"}")
+    assert f"it answered with more than {oci.MAX_MANIFEST} bytes" in await refused(registry, name, base)
+
+
 # ------------------------------------------------------------ pushing
 
 
@@ -180,3 +220,10 @@ async def test_a_registry_that_is_full_is_named_and_nothing_is_pushed(
         await transfers.push(way(registry, f"{registry.address}/os/worker:1"), made(base))
     assert failure.value.pushing
     assert not failure.value.absent
+
+
+async def test_a_registry_that_cannot_say_what_it_has_is_given_nothing(registry: HostileRegistry, base: Path) -> None:
+    registry.answers["HEAD", f"blobs/{oci.digest_of(b'layer')}"] = Answer(503)
+    with pytest.raises(TransferFailed, match="it answered 503"):
+        await transfers.push(way(registry, f"{registry.address}/os/worker:1"), made(base))
+    assert [method for method, _ in registry.asked] == ["HEAD"]

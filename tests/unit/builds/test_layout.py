@@ -155,6 +155,13 @@ def test_the_base_is_read_as_what_a_stranger_left_too(tmp_path: Path, base: Path
         collected(out, base)
 
 
+def test_an_index_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, base: Path) -> None:
+    out = image(tmp_path / "out", b"base" * 100, b"mine")
+    os.truncate(out / "index.json", 2**40)
+    with pytest.raises(BuildFailed, match=r"index\.json of the image is too large"):
+        collected(out, base)
+
+
 def test_an_image_has_a_bound_on_its_layers(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastness.builds.live.layout.MOST_LAYERS", 3)
     with pytest.raises(BuildFailed, match="more than 3 layers"):

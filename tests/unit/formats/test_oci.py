@@ -88,7 +88,8 @@ def test_an_image_and_a_list_may_say_what_they_are() -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        [], {}, {"layers": []}, {"config": {"digest": DIGEST, "size": -1}, "layers": []},
+        [], {}, {"layers": []}, {"config": IMAGE["config"]}, {"config": IMAGE["config"], "layers": {}},
+        {"config": {"digest": DIGEST, "size": -1}, "layers": []},
         {"config": {"digest": DIGEST, "size": True}, "layers": []}, {"config": {"digest": "md5:0", "size": 1}, "layers": []},
         {"config": {"digest": DIGEST, "size": 1}, "layers": [1]}, {"manifests": [{"digest": DIGEST, "size": 1}] * 1025},
         {"config": {"digest": DIGEST, "size": 1}, "layers": [{"digest": DIGEST, "size": 2**63}]},
@@ -138,3 +139,17 @@ def test_the_longest_entry_that_an_image_lies_in_has_its_password() -> None:
     assert oci.credentials(b"{}", oci.reference("quay.example/a:1")) is None
     with pytest.raises(OciError):
         oci.credentials(b'{"auths": {"quay.example": {"auth": "***"}}}', oci.reference("quay.example/a:1"))
+
+
+@pytest.mark.parametrize(
+    "entries", [None, {}, [], [{"digest": DIGEST, "size": 1}] * 2, [{"digest": "md5:0", "size": 1}]]
+)
+def test_a_layout_that_holds_no_image_or_several_is_refused(entries: object) -> None:
+    with pytest.raises(OciError):
+        oci.manifest_digest({"manifests": entries})
+
+
+def test_a_file_with_credentials_has_a_bound() -> None:
+    large = json.dumps({"auths": {"a.example": {"username": "u", "password": "p" * 2**20}}}).encode()
+    with pytest.raises(OciError, match="more than"):
+        oci.credentials(large, Reference("a.example", "app", "1"))

@@ -51,3 +51,13 @@ def test_a_file_beyond_the_bound_is_refused() -> None:
 def test_what_is_no_layer_is_refused(content: bytes) -> None:
     with pytest.raises(OciError, match="not a layer"):
         file_in_layer(content, "b")
+
+
+def test_a_layer_of_many_members_is_not_looked_through_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastness.formats.oci_layer.MAX_MEMBERS", 2)
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for number in range(4):
+            archive.addfile(tarfile.TarInfo(f"f{number}"))
+    with pytest.raises(OciError, match="more than 2 members"):
+        file_in_layer(sink.getvalue(), "f3")

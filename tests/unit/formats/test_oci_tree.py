@@ -85,13 +85,24 @@ def test_a_link_in_the_place_of_a_directory_hides_what_was_below_it() -> None:
     assert contents(tar(("boot/EFI/Linux/a.efi", b"1")), tar(("boot", "usr/evil"))) == {"boot": "usr/evil"}
 
 
-def with_content(body: bytes, flag: bytes) -> bytes:
-    """An archive whose first member is of a kind that has no content, and says that it has some."""
+def resized(body: bytes, size: bytes, flag: bytes = tarfile.REGTYPE) -> bytes:
+    """An archive whose first member says that it is of another kind and size."""
     header = bytearray(body[:512])
+    header[124:136] = size
     header[156:157] = flag
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     return bytes(header) + body[512:]
+
+
+def with_content(flag: bytes) -> bytes:
+    """A member of a kind that has no content, and says that it has some: what follows is a member to one program."""
+    return resized(tar(("a", b""), ("b", b"")), b"%011o\0" % 512, flag)
+
+
+def extended(content: bytes) -> bytes:
+    """An extended header with this content, and a member behind it."""
+    return resized(tar(("x", content), ("b", b"")), b"%011o\0" % len(content), b"x")
 
 
 def named_twice() -> bytes:
@@ -107,9 +118,9 @@ def extended_twice() -> bytes:
 
 
 HOSTILE = {
-    "a directory with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.DIRTYPE),
-    "a hard link with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.LNKTYPE),
-    "a device with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.CHRTYPE),
+    "a directory with content": with_content(tarfile.DIRTYPE),
+    "a hard link with content": with_content(tarfile.LNKTYPE),
+    "a device with content": with_content(tarfile.CHRTYPE),
     "a member with two names": named_twice(),
     "a member with two extended headers": extended_twice(),
     "a name that leads out": tar(("boot/../../etc/shadow", b"1")),
@@ -132,6 +143,26 @@ def test_a_layer_that_programs_would_read_differently_is_refused(body: bytes) ->
     with pytest.raises(OciError) as refused:
         layer(body)
     assert refused.value.hint
+
+
+SAID = {
+    "is packed with zstd": HOSTILE["packed with zstd"],
+    "something follows the packed layer": HOSTILE["something behind what is packed"],
+    "a directory with content": with_content(tarfile.DIRTYPE),
+    "an extended header has more than": extended(b"7 a=b\n" * 20_000),
+    "an extended header of the archive is damaged": extended(b"9999 path=a\n"),
+    "header of the archive is damaged": extended(b"6 path=a\n"),
+    "a size that is none": extended(b"11 size=-1\n"),
+    "too long, or holds a zero byte": extended(b"5011 path=" + b"n" * 5000 + b"\n"),
+    "a number that is too large": resized(tar(("a", b"")), b"\x80" + b"\xff" * 11),
+    "a number that is none": resized(tar(("a", b"")), b"99999999999\0"),
+}
+
+
+@pytest.mark.parametrize(("words", "body"), SAID.items(), ids=SAID.keys())
+def test_why_a_layer_is_refused_is_said(words: str, body: bytes) -> None:
+    with pytest.raises(OciError, match=words):
+        layer(body)
 
 
 def test_a_layer_that_unpacks_to_too_much_is_refused_on_the_way() -> None:

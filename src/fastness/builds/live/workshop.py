@@ -16,7 +16,7 @@ import io
 import os
 import sys
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -103,8 +103,8 @@ def packed(context: Path) -> bytes:
     """A context as one archive, for whoever builds elsewhere; equal contexts are equal bytes."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted(context.rglob("*")):
-            archive.add(path, str(path.relative_to(context)), recursive=False, filter=_plain)
+        for path in sorted(below(context)):
+            archive.add(path, path.removeprefix(f"{context}/"), recursive=False, filter=_plain)
     return gzip.compress(sink.getvalue(), 9, mtime=0)
 
 
@@ -119,15 +119,21 @@ def unpack(content: bytes, context: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
         for entry in archive:
             path = context / entry.name
-            if ".." in path.parts or not path.is_relative_to(context):
-                raise BuildFailed(f"{entry.name} is no path of a context")
+            if ".." in path.parts or not path.is_relative_to(context) or _behind_link(path, context):
+                raise BuildFailed(f"{entry.name[:200]} is no path of a context")
             if entry.issym():
                 path.symlink_to(entry.linkname)
             elif entry.isdir():
                 path.mkdir(exist_ok=True)
             elif (file := archive.extractfile(entry)) is not None:
-                path.write_bytes(file.read())
+                # Only where nothing is: what stands there may be a link to somewhere else.
+                with path.open("xb") as made:
+                    made.write(file.read())
                 path.chmod(entry.mode)
+
+
+def _behind_link(path: Path, context: Path) -> bool:
+    return any(each.is_symlink() for each in path.parents if each != context and each.is_relative_to(context))
 
 
 async def build(work: Path, limits: BuildLimits, say: Callable[[bytes], None]) -> int:
@@ -235,7 +241,17 @@ async def _listen(process: asyncio.subprocess.Process, say: Callable[[bytes], No
 def give(work: Path) -> None:
     """Everything below a directory belongs to the users of the build."""
     first = users_here()[0]
-    for place, directories, files in os.walk(work):
-        for name in (*directories, *files):
-            os.lchown(Path(place, name), first, first)
+    for path in below(work):
+        os.lchown(path, first, first)
     os.lchown(work, first, first)
+
+
+def below(root: Path) -> Iterator[str]:
+    """Everything below a directory, however deep: a path of a config may have more levels than Python has calls."""
+    left = [str(root)]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                yield entry.path
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
