@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.page.pages.parts import command, difference, lasting, side_by_side
 from tests.component.page.scan import shows
 from tests.component.page.served_page import ServedPage
-from tests.component.page.showcase import stage
+from tests.component.page.showcase import made, stage
 from tests.lowering import lowered
 
 
@@ -47,6 +48,22 @@ async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: 
     preview = await shows(admin, "/trust?distrust=chipGeneration:Genoa", "If chipGeneration Genoa were distrusted")
     assert "fastness distrust generation Genoa" in preview
     assert "were distrusted" not in (await admin.get("/trust?distrust=machine:x")).text  # only what machines proved
+
+
+async def test_a_value_says_which_file_of_the_image_gave_it(web: ServedPage) -> None:
+    note = "computed from /boot/EFI/Linux/os.efi"
+    value = {
+        "name": "tpm_pcr11",
+        "register": "pcr11",
+        "algorithm": "sha256",
+        "value": "ab" * 32,
+        "state": "Current",
+        "note": note,
+    }
+    image = f"registry.example/os@sha256:{'5' * 64}"
+    await made(web, REFERENCE_VALUE_SET, "image-5", {"source": "image", "image": image, "values": [value]})
+    html = await shows(await web.administrator(), "/trust", "tpm_pcr11")
+    assert f'data-label="What it is">{note}<' in html
 
 
 async def test_policies_show_which_cases_fail(web: ServedPage) -> None:
