@@ -19,6 +19,7 @@ import pytest
 
 from fastness.attestation.machine.proof_age import TAINT_KEY
 from fastness.kinds.machineconfiguration import names
+from tests.e2e.acceptance.cluster import a_file, machine_config
 from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 from tests.measuredboot.kernel import kernel
 from tests.measuredboot.machine import require_machine
@@ -112,6 +113,11 @@ def test_the_machine_becomes_a_node_that_is_ready_and_proved(live: Live) -> None
     assert machine(live)["simulated"] is False
 
 
+def pool(live: Live) -> dict[str, Any]:
+    """The pool of the workers."""
+    return dict(live.kubectl("get", "mcp", "worker", "-o", "json").json)
+
+
 def machine(live: Live) -> dict[str, Any]:
     """The status of the one Machine."""
     listed = live.kubectl("get", "machines.trusted-execution-clusters.io", "-n", "fastness-system", "-o", "json")
@@ -147,14 +153,23 @@ def test_it_stays_attested_by_proofs_that_it_makes_in_its_own_root(live: Live) -
 
 def test_its_agent_says_what_it_runs_and_the_pool_counts_it(live: Live) -> None:
     """A pool of one: the node waits to be told, and alone would fill the budget of those that may be away."""
-
-    def pool() -> dict[str, Any]:
-        return dict(live.kubectl("get", "mcp", "worker", "-o", "json").json)
-
-    until(live, lambda: pool()["status"].get("updatedMachineCount") == 1, "counted as updated")
+    until(live, lambda: pool(live)["status"].get("updatedMachineCount") == 1, "counted as updated")
     notes = nodes(live)[0]["metadata"]["annotations"]
-    assert notes[names.CURRENT_CONFIG] == pool()["spec"]["configuration"]["name"]
+    assert notes[names.CURRENT_CONFIG] == pool(live)["spec"]["configuration"]["name"]
     assert notes[names.STATE] == names.NodeState.DONE
+
+
+def test_a_config_of_day_two_reaches_it_and_the_pool_says_updated(live: Live) -> None:
+    until(live, lambda: pool(live)["status"].get("updatedMachineCount") == 1, "counted as updated")
+    before, path = pool(live)["spec"]["configuration"]["name"], "/etc/day-two"
+    policy = {"spec": {"nodeDisruptionPolicy": {"files": [{"path": path, "actions": [{"type": "None"}]}]}}}
+    patched = live.kubectl("patch", "machineconfiguration", "cluster", "--type=merge", "-p", json.dumps(policy))
+    assert patched.code == 0, patched.err
+    assert live.kubectl("apply", "-f", "-", stdin=machine_config("50-day-two", config=a_file(path, "hello"))).code == 0
+    until(live, lambda: pool(live)["spec"]["configuration"]["name"] != before, "rendered anew")
+    rendered = pool(live)["spec"]["configuration"]["name"]
+    until(live, lambda: pool(live)["status"]["configuration"]["name"] == rendered, "where its pool is")
+    assert nodes(live)[0]["metadata"]["annotations"][names.CURRENT_CONFIG] == rendered
 
 
 def test_a_pod_that_names_it_runs_to_its_end(live: Live) -> None:
