@@ -7,7 +7,8 @@ first: a cache is believed while its watch is open and its last word at most 90 
 When touch is lost, and when it is back, is logged once, by whoever asks.
 
 A cluster without our own namespace looks like one in which no machine ever enrolled and nobody was ever distrusted. So a door
-that saw the namespace, and sees it go, releases nothing either (`homeless`).
+that saw the namespace, and sees it go, releases nothing either (`homeless`); nor while a backup is brought back into it, when a
+machine or a ticket that is not there yet would be refused for good.
 
 `changes` counts what the rules among the caches have said. A decision that was made at one count need not be made again while it
 stands.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fastness.keys.home import is_restored
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.objects import is_being_deleted
 from fastness.kube.informers import Informer
@@ -63,13 +65,13 @@ class Touch:
 
     @property
     def homeless(self) -> bool:
-        """Whether the namespace that everything of ours lives in is going, or is gone since it was last there."""
+        """Whether the namespace that everything of ours lives in is going, gone since it was last there, or not whole again."""
         if self._home is None:
             return False
         namespace = self._home.get("", NAMESPACE)
         # A door that starts before the namespace was made is not homeless; one that saw it go is.
         self._had_home = self._had_home or namespace is not None
-        return is_being_deleted(namespace) if namespace is not None else self._had_home
+        return is_being_deleted(namespace) or is_restored(namespace) if namespace is not None else self._had_home
 
     @property
     def lost(self) -> list[str]:

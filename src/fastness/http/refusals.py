@@ -60,3 +60,13 @@ def demand_home(touch: Touch) -> None:
     """Go on only while the namespace of ours is there; raises Refusal. It may come back, so the refusal is not a final one."""
     if touch.homeless:
         raise Refusal(503, HOME_GONE, GONE)
+
+
+def demand_followed_home(touch: Touch) -> None:
+    """The same, and only while the door hears of its namespace; raises Refusal.
+
+    Caches come back one by one after an outage: tickets of a cluster that is empty must not be asked for before that is known.
+    """
+    demand_home(touch)
+    if not touch.in_touch:
+        raise Refusal(503, "cluster-unavailable", "the cluster cannot be asked now")

@@ -11,7 +11,8 @@ from typing import Final
 from fastness.keys.authorities import NAMESPACES
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
-from fastness.kinds.objects import is_being_deleted
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import annotations_of, is_being_deleted
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, Scope
@@ -20,12 +21,20 @@ from fastness.runtime.clock import Clock
 LOOK_SECONDS: Final = 10.0
 GONE: Final = f"namespace {NAMESPACE} is gone, and with it machines, approvals and keys: nothing is released"
 GOING: Final = f"namespace {NAMESPACE} is being deleted, with machines, approvals and keys: nothing is released"
+RESTORING: Final = "fastness.dev/restoring"
+"""An annotation of the namespace while a backup is brought back: what is missing may be on its way."""
+NOT_WHOLE: Final = f"namespace {NAMESPACE} is being restored from a backup: nothing is released until that is done"
 WAY_BACK: Final = "Restore it from a backup of the cluster before anything is started; see bring-the-namespace-back."
 
 
 def home_of(informers: Informers) -> Informer:
     """The namespace as a door follows it (`touch`): what goes is known at once, not at the next look."""
     return informers.of(NAMESPACES, Scope(fields=f"metadata.name={NAMESPACE}"))
+
+
+def is_restored(namespace: JsonObject) -> bool:
+    """Whether a backup is brought back into it at this moment."""
+    return RESTORING in annotations_of(namespace)
 
 
 class Home:
@@ -55,7 +64,7 @@ class Home:
         except ApiError:
             return
         else:
-            self._problem = GOING if is_being_deleted(namespace) else None
+            self._problem = GOING if is_being_deleted(namespace) else NOT_WHOLE if is_restored(namespace) else None
 
 
 async def was_lost(cluster: Cluster) -> bool:

@@ -37,6 +37,7 @@ from fastness.app.keeping.moved_objects import (
 from fastness.attestation.live.guard_state import read_guard, write_guard
 from fastness.crypto.digests import sha256
 from fastness.keys.authorities import NAMESPACES, SECRETS
+from fastness.keys.home import RESTORING
 from fastness.keys.vault import Vault
 from fastness.kinds.crd.sets import OWN, own_names, set_of
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -139,9 +140,17 @@ class _Restoring:
         """The namespaces, and the mark of a restore that has not ended."""
         for name in SPACES:
             space = self._kept.objects.get(Key("", NAMESPACES.plural, "", name))
-            meta = {"name": name, **{part: metadata(space or {}).get(part) or {} for part in ("labels", "annotations")}}
-            with suppress(AlreadyExists):
+            meta: JsonObject = {
+                "name": name,
+                **{part: metadata(space or {}).get(part) or {} for part in ("labels", "annotations")},
+            }
+            if name == HOME:  # from its first moment: doors that run must not take what is missing for unknown
+                meta["annotations"] = {**meta["annotations"], RESTORING: self._kept.digest}
+            try:
                 await self._cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, _AS)
+            except AlreadyExists:
+                if name == HOME:
+                    await self._mark_home(self._kept.digest)
         meta = {"name": MARK, "namespace": HOME}
         mark = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"backup": self._kept.digest}}
         with suppress(AlreadyExists):
@@ -200,10 +209,15 @@ class _Restoring:
         )
 
     async def end(self) -> None:
-        """It is done: the mark goes."""
+        """It is done: the marks go."""
         self.report.entries = head_size(self._kept)
         with suppress(NotFound):
             await self._cluster.delete(CONFIG_MAPS, MARK, HOME)
+        await self._mark_home(None)
+
+    async def _mark_home(self, digest: str | None) -> None:
+        patch = {"metadata": {"annotations": {RESTORING: digest}}}
+        await self._cluster.patch(NAMESPACES, HOME, patch, PatchType.MERGE, "", _AS)
 
     async def _fill(self, resource: Resource, body: JsonObject) -> None:
         """Make a Secret or a map, or give one that is there its content: those of accounts may be there, empty."""

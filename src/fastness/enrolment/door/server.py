@@ -20,7 +20,7 @@ from fastness.enrolment.live.enrolments import DoorUrls, Enrolments, Sealer, Sou
 from fastness.enrolment.trusted_cluster import broker_url, enrolment_url, honoured
 from fastness.http.freshness import Touch
 from fastness.http.opening import ListenOptions, OpenDoor, open_door
-from fastness.http.refusals import demand_home
+from fastness.http.refusals import demand_followed_home
 from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
 from fastness.keys.certificates import DoorCertificates
@@ -74,7 +74,7 @@ async def enrol_server(
     touch = Touch(FACE, (), home=home_of(informers))
     await touch.synced()
     app = EnrolDoor(
-        enrolments, clock, entropy, pace=pace, events=events, demand=partial(demand_home, touch),
+        enrolments, clock, entropy, pace=pace, events=events, demand=partial(demand_followed_home, touch),
         authorities=lambda: certificates.current.doors.bundle,
     ).app  # fmt: skip
     tasks = {"uses": enrolments.uses.run, "events": events.run}
