@@ -151,7 +151,11 @@ def conversation(machine: subprocess.Popen[bytes], answers: Mapping[bytes, bytes
 
 
 def _collected(serial: bytes, seconds: float) -> Booted:
-    parts = {name: part(serial, name) for name in PARTS}
+    return collected({name: part(serial, name) for name in PARTS}, seconds)
+
+
+def collected(parts: Mapping[str, bytes], seconds: float) -> Booted:
+    """What one boot gave, out of its parts."""
     rows = [line.split() for line in parts["registers"].decode().splitlines()]
     registers = {int(index): bytes.fromhex(value) for index, value in rows}
     return Booted(

@@ -10,6 +10,7 @@ warm reset is erratic under emulation. The host reaches what runs inside through
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import socket
@@ -28,15 +29,28 @@ from fastness.sim.vms.guest import DOORS, FORWARDER
 from fastness.sim.vms.parts import BUSYBOX, QEMU, SWTPM
 from tests.measuredboot import loader
 from tests.measuredboot import machine as measured
+from tests.measuredboot.initrd import QUOTED
 from tests.sealedvm import root
 from tests.sealedvm.inside import MARK
 
 DATA_BYTES = 3 * 1024**3
 ESP_MEGABYTES = 160
-DEADLINE = 600.0
+DEADLINE = 1200.0
 # Double faults of the emulated processor are seen in kernels of this age with this instruction.
 PROCESSOR = "qemu64,-cx16"
 DONE = "@@INSTALLED"
+PIECE = 4000
+QUOTE = f"""set -e
+mkdir -p /run/quote; cd /run/quote
+export TPM2TOOLS_TCTI=device:/dev/tpmrm0
+tpm2 createek -Q -G ecc -c ek.ctx -u ek.pub
+tpm2 createak -Q -C ek.ctx -G ecc -g sha256 -s ecdsa -c ak.ctx -u ak.pub -f tss
+tpm2 readpublic -Q -c ak.ctx -f der -o ak.der
+tpm2 quote -Q -c ak.ctx -l sha256:{",".join(map(str, QUOTED))} -g sha256 -q {{nonce}} -m message -s signature
+tpm2 flushcontext -t
+for index in $(seq 0 23); do echo "$index $(cat /sys/class/tpm/tpm0/pcr-sha256/$index)"; done > registers
+cat /sys/kernel/security/tpm0/binary_bios_measurements > log
+"""
 PYTHON = "env LD_LIBRARY_PATH=/usr/lib/fastness/agent/lib/native /usr/lib/fastness/agent/bin/python3.11 -I -B"
 INSTALL = root.START + """
 mkdir -p /boot /tmp
@@ -70,8 +84,8 @@ class Guest:
         """The next line for us; fails when the machine is gone or silent."""
         deadline = time.monotonic() + seconds
         while True:
-            line, found, rest = self._received.partition(b"\n")
-            if found:
+            line, newline, rest = self._received.partition(b"\n")
+            if newline:
                 self._received = rest
                 text = line.decode(errors="replace").strip()
                 if text.startswith(MARK):
@@ -98,6 +112,19 @@ class Guest:
         answer = self.ask("sh", command=command)
         assert answer.get("exit") == 0, answer
         return str(answer["output"])
+
+    def fetch(self, path: str) -> bytes:
+        """A file of the machine, in pieces."""
+        size, content = int(self.sh(f"wc -c < {path}")), b""
+        while len(content) < size:
+            content += base64.b64decode(self.sh(f"tail -c +{len(content) + 1} {path} | head -c {PIECE} | base64 -w0"))
+        return content
+
+    def quote(self, nonce: bytes) -> measured.Booted:
+        """The evidence of this boot, which answers a nonce."""
+        self.sh(QUOTE.format(nonce=nonce.hex()))
+        parts = {name: self.fetch(f"/run/quote/{name}") for name in measured.PARTS}
+        return measured.collected(parts, 0.0)
 
     def go_down(self) -> None:
         """Power off in order: what was written is on the disks."""
@@ -145,9 +172,9 @@ class SealedHost:
                 "-append", "console=ttyS0 quiet no_timer_check panic=1", "-serial", "stdio",
             ]  # fmt: skip
             done = subprocess.run(command, capture_output=True, timeout=DEADLINE, check=False, stdin=subprocess.DEVNULL)
-        said = done.stdout.decode(errors="replace")
-        assert DONE in said, said[-4000:] + done.stderr.decode(errors="replace")[-1000:]
-        return said
+        output = done.stdout.decode(errors="replace")
+        assert DONE in output, output[-4000:] + done.stderr.decode(errors="replace")[-1000:]
+        return output
 
     @contextmanager
     def boot(self, *, answers: bool = True) -> Iterator[Guest]:
@@ -185,7 +212,7 @@ class SealedHost:
         return [
             str(QEMU), "-accel", "tcg,tb-size=256", "-machine", "q35", "-cpu", PROCESSOR, "-m", "1024", "-smp", "1",
             "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
-            "-drive", f"if=none,id=d0,format=raw,file={self.place}/esp", "-device", "virtio-blk-pci,drive=d0,bootindex=0",
+            "-drive", f"if=none,id=d0,format=raw,file={self.place}/esp", "-device", "virtio-blk-pci,drive=d0",
             "-drive", f"if=none,id=d1,format=raw,file={self.place}/data", "-device", "virtio-blk-pci,drive=d1",
             "-netdev", f"user,id=n0,restrict=on{ways}", "-device", "virtio-net-pci,netdev=n0,romfile=",
             "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",

@@ -43,11 +43,11 @@ def test_files_packages_and_measurements_of_two_images_are_told_apart(registry: 
     first = image(registry, "5.2-1", b"quiet slot=a", chrony=b"a", gone=b"")
     second = image(registry, "5.2-2", b"quiet slot=b", chrony=b"b", new=b"")
     plain = ("--insecure-registry", registry.address)
-    told = diff(tmp_path, first, second, *plain)
-    assert told.code == 0, told.err
-    rows = [line.split() for line in told.lines]
+    outcome = diff(tmp_path, first, second, *plain)
+    assert outcome.code == 0, outcome.err
+    rows = [line.split() for line in outcome.lines]
     for row in (["/etc/chrony", "changed", "content"], ["/etc/gone", "removed"], ["/etc/new", "added"]):
-        assert row in rows, told.out
+        assert row in rows, outcome.out
     assert ["bash:amd64", "5.2-1", "5.2-2"] in rows
     assert [row[2] for row in rows if row[:2] == ["booted", "PCR"]] == ["4", "9", "11", "12"]
     document = diff(tmp_path, first, second, *plain, "-o", "json").json
@@ -94,7 +94,7 @@ def test_what_is_no_image_is_refused_with_what_to_do(tmp_path: Path, named: str,
         (blobs / digest).write_bytes(b"{}")
         manifests = [{"digest": f"sha256:{digest}", "annotations": {"org.opencontainers.image.ref.name": entry}}]
         (tmp_path / name / "index.json").write_text(json.dumps({"manifests": manifests}))
-    told = diff(tmp_path, named, "damaged")
-    assert told.code != 0
-    assert words in told.err, told.err
-    assert "Traceback" not in told.err
+    outcome = diff(tmp_path, named, "damaged")
+    assert outcome.code != 0
+    assert words in outcome.err, outcome.err
+    assert "Traceback" not in outcome.err

@@ -172,13 +172,13 @@ class ImageValues:
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
             problem = f"{error.message}. {error.hint}".strip()
             if lasting:
-                known = {"pools": earlier.pools, "signed_by": earlier.signed_by, "built_by": earlier.built_by}
-                return Computed(None, method, problem=problem, **known)
+                return replace(earlier, manifest=None, made_with=method, sources=(), missing={}, problem=problem)
             # What was computed before stays: that a registry is away says nothing about the values.
             return replace(earlier, problem=problem)
         self._failures.pop(set_name(image), None)
-        known = replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
-        return replace(known, built_by=earlier.built_by)
+        return replace(
+            made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by, built_by=earlier.built_by
+        )
 
     def _loaders(self, image: str, pools: frozenset[str]) -> frozenset[LoaderMark]:
         """Boot loaders of other images that somebody approved: a machine of these pools may have been installed from one."""
