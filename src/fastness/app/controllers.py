@@ -139,8 +139,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
-        loops += [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
+        loops += _builds(fenced, informers, clock, builder, timing)
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -156,8 +155,13 @@ def _image_values(
     return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
 
 
-def _builds(cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing) -> Builds:
-    return Builds(cluster, informers, clock, builder(cluster), timing)
+def _builds(
+    fenced: Callable[[str, Sequence[Resource]], FencedCluster], informers: Informers, clock: Clock, builder: MakeBuilder,
+    timing: Timing,
+) -> list[Controller]:  # fmt: skip
+    own = fenced(Builds.name, Builds.writes)
+    others = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
+    return [Builds(own, informers, clock, builder(own), timing), *others]
 
 
 def graph(controllers: Iterable[Controller]) -> str:
