@@ -25,19 +25,19 @@ import click
 
 import fastness
 from fastness.agent.host.driver_tasks import TASKS, Task
-from fastness.kinds.machineconfiguration.names import OsDriverRule
-from fastness.machineconfig.rollout.image_mode import TABLE as STAGES
-from fastness.machineconfig.rollout.image_mode import Stage
 from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
 from fastness.cli.errors import Exit
 from fastness.cli.main import VERBS, cli
 from fastness.kinds.kind import Kind, Scope
+from fastness.kinds.machineconfiguration.names import OsDriverRule
 from fastness.kinds.not_acted_on import EMBEDDED, EVERYWHERE, NotActedOn
 from fastness.kinds.registry import all_kinds
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.not_acted_on import EmbeddedNotActedOnLoop
 from fastness.kube.informers import Informers
+from fastness.machineconfig.rollout.image_mode import TABLE as STAGES
+from fastness.machineconfig.rollout.image_mode import Stage
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import SystemEntropy
 

@@ -143,10 +143,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        signer = DoorSigner(SIGNER, own, clock, entropy)
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing, signer))
-        loops += [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
-        loops.append(PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing))
+        loops += _builds(fenced, own, informers, clock, entropy, builder, timing)
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -163,12 +160,19 @@ def _image_values(
 
 
 def _builds(
-    cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing, signer: DoorSigner
-) -> Builds:
+    fenced: Callable[[str, Sequence[Resource]], FencedCluster], own: FencedCluster, informers: Informers, clock: Clock,
+    entropy: Entropy, builder: MakeBuilder, timing: Timing,
+) -> list[Controller]:  # fmt: skip
+    """The loops of images that are built here; `own` is the cluster as whoever has the key of the controllers reads it."""
+    signer = DoorSigner(SIGNER, own, clock, entropy)
+
     async def vouched(pool: str, image: str) -> str:
         return vouch(pool, image, await signer.current())
 
-    return Builds(cluster, informers, clock, builder(cluster), timing, vouched)
+    cluster = fenced(Builds.name, Builds.writes)
+    others = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
+    credentials = PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing)
+    return [Builds(cluster, informers, clock, builder(cluster), timing, vouched), *others, credentials]
 
 
 def graph(controllers: Iterable[Controller]) -> str:
