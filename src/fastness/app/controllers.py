@@ -138,8 +138,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        loops.append(PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing))
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
+        loops += _builds(fenced, informers, clock, builder, timing)
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -155,8 +154,13 @@ def _image_values(
     return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
 
 
-def _builds(cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing) -> Builds:
-    return Builds(cluster, informers, clock, builder(cluster), timing)
+def _builds(
+    fenced: Callable[[str, Sequence[Resource]], FencedCluster], informers: Informers, clock: Clock, builder: MakeBuilder,
+    timing: Timing,
+) -> list[Controller]:  # fmt: skip
+    cluster = fenced(Builds.name, Builds.writes)
+    credentials = PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing)
+    return [credentials, Builds(cluster, informers, clock, builder(cluster), timing)]
 
 
 def graph(controllers: Iterable[Controller]) -> str:
