@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -221,7 +223,7 @@ async def test_after_many_builds_what_nobody_needs_is_gone_and_what_a_node_boots
     await site.furnish(pushed_busybox(site.registry))
     images = [""]
     async with site.control_plane():
-        for number in range(life.KEPT + 5):
+        for number in range(life.KEPT + 4):
             await site.describe(f"RUN echo {number} > /etc/number")
             images.append(await site.image(images[-1]))
             if number < 2:
@@ -239,7 +241,7 @@ async def test_after_many_builds_what_nobody_needs_is_gone_and_what_a_node_boots
         await site.until(
             lambda: asyncio.to_thread(lambda: [each for each in made if site.has(each)] == needed), "the registry"
         )
-        await site.describe(f"RUN echo {life.KEPT + 3} > /etc/number")
+        await site.describe(f"RUN echo {life.KEPT + 2} > /etc/number")
         assert await site.image(made[-1]) == made[-2], "going back takes what is there"
         assert len(await site.builds()) == len(needed)
 
@@ -272,3 +274,76 @@ async def test_a_control_plane_that_ends_while_it_builds_begins_no_other_build_a
         await site.image()
         uids |= {each["metadata"]["uid"] for each in await site.builds()}
     assert len(uids) == 1, "one build, begun anew, and no other"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def resized(place: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
+
+
+@asynccontextmanager
+async def slowed(target: LocalRegistry) -> AsyncIterator[LocalRegistry]:
+    """A way to a registry on which everything takes its time."""
+
+    async def carried(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while chunk := await source.read(16384):
+                await asyncio.sleep(0.02)
+                sink.write(chunk)
+                await sink.drain()
+        sink.close()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, port = target.address.rpartition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(carried(reader, back), carried(there, writer))
+
+    async with await asyncio.start_server(meet, "127.0.0.1", 0) as server:
+        yield LocalRegistry(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+@pytest.mark.row("003-73")
+async def test_a_full_registry_is_told_and_the_image_of_before_goes_on_and_a_slow_one_is_waited_for(
+    embedded_server: Embedded, registry: LocalRegistry, small_disk: Path, tmp_path: Path
+) -> None:
+    program = require_program(Path("/usr/bin/docker-registry"), "docker-registry")
+    base = pushed_busybox(registry)
+    with running_registry(program, small_disk) as filling:
+        async with slowed(filling) as slow:
+            site = Site(embedded_server, slow, tmp_path)
+            await site.furnish(base, registry.address)
+            async with site.control_plane():
+                await site.describe("RUN echo small > /etc/size")
+                first = await site.image()
+                used = shutil.disk_usage(small_disk).used
+                await asyncio.to_thread(resized, small_disk, f"{used // 1024 + 64}k")
+                await site.describe("RUN dd if=/dev/urandom of=/etc/size bs=1024 count=2048")
+                reason = await site.says("was not pushed")
+                assert slow.address in reason
+                assert await site.image() == first, "the image of before goes on"
+                await asyncio.to_thread(resized, small_disk, "64m")
+                note = {"metadata": {"annotations": {names.REBUILD: ""}}}
+                await site.cluster.patch(CONFIGS, "worker", note, PatchType.MERGE)
+                assert await site.image(first)
+
+
+async def test_an_image_that_its_registry_lost_is_built_again_and_is_the_same(site: Site) -> None:
+    await site.furnish(pushed_busybox(site.registry))
+    async with site.control_plane():
+        await site.describe("RUN echo lost > /etc/number")
+        image = await site.image()
+    path, digest = image.removeprefix(f"{site.registry.address}/").split("@")
+    url = f"{site.registry.url}/v2/{path}/manifests/{digest}"
+    (await asyncio.to_thread(httpx.delete, url, trust_env=False)).raise_for_status()
+    assert not site.has(image)
+    async with site.control_plane():
+        await site.until(lambda: asyncio.to_thread(site.has, image), "the image again")
