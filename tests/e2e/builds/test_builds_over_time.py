@@ -216,6 +216,7 @@ async def test_a_base_behind_a_login_is_pulled_with_the_secret_and_one_that_open
             assert site.has(await site.image())
 
 
+@pytest.mark.long("nine builds, so that some are more than are kept")
 @pytest.mark.row("003-58")
 async def test_after_many_builds_what_nobody_needs_is_gone_and_what_a_node_boots_or_was_told_to_boot_is_there(
     site: Site,
@@ -311,6 +312,7 @@ async def slowed(target: LocalRegistry) -> AsyncIterator[LocalRegistry]:
         yield LocalRegistry(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
+@pytest.mark.long("two builds over a slow line, one of them pushed four times in vain")
 @pytest.mark.row("003-73")
 async def test_a_full_registry_is_told_and_the_image_of_before_goes_on_and_a_slow_one_is_waited_for(
     embedded_server: Embedded, registry: LocalRegistry, small_disk: Path, tmp_path: Path
