@@ -19,6 +19,12 @@ app.kubernetes.io/component: {{ .role }}
 {{- else -}}{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end }}
 
+{{/* The image of Jobs that build: as somebody said, or the one of the same release beside the control plane's. */}}
+{{- define "fastness.builderImage" -}}
+{{- if .Values.builds.image -}}{{ .Values.builds.image }}
+{{- else -}}{{ .Values.image.repository }}-builder:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end }}
+
 {{/* How parts of a release reach each other: a role, its port. */}}
 {{- define "fastness.host" -}}
 fastness-{{ .role }}.{{ .root.Release.Namespace }}.svc

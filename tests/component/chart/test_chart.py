@@ -19,6 +19,7 @@ from fastness.attestation.status.first_cluster import FirstCluster
 from fastness.cli.run.people_options import people_of
 from fastness.cli.run.serve import serve
 from fastness.kinds.crd.sets import OTHERS, own_names
+from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE
 from fastness.observe import metrics
 from tests.realkube.fixtures import binaries_or_skip
 from tools import manifests
@@ -141,6 +142,10 @@ def test_the_first_cluster_is_asked_for_and_no_release_owns_it(helm: Path, defau
         (("oidc.issuerUrl=https://login.example.com", "oidc.clientId=page"), "oidc.issuerUrl needs page.url"),
         (("oidc.clientSecret.name=oidc",), "oidc.clientSecret and oidc.ca are for a provider"),
         (("page.url=https://page.example.com/somewhere",), "at '/page/url'"),
+        (
+            ("builds.enabled=true", f"image.digest=sha256:{'a' * 64}"),
+            "builds.enabled with image.digest needs builds.image",
+        ),
         (("monitoring.alerts=true",), "monitoring needs the kinds of the Prometheus operator"),
     ],
 )
@@ -217,7 +222,10 @@ def test_a_browser_stays_at_one_replica_of_the_page_and_machines_are_spread(defa
     assert {name for name, affinity in affinities.items() if affinity == "ClientIP"} == {"fastness-page"}
 
 
-@pytest.mark.parametrize("words", [(), ("--set", "adopt={kata}"), PROVIDER])
+BUILDS = ("--set", "builds.enabled=true")
+
+
+@pytest.mark.parametrize("words", [(), ("--set", "adopt={kata}"), PROVIDER, BUILDS])
 def test_the_program_knows_every_argument_that_the_chart_gives(helm: Path, words: tuple[str, ...]) -> None:
     for name, deployment in of_kind(rendered(helm, *words), "Deployment").items():
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -226,6 +234,30 @@ def test_the_program_knows_every_argument_that_the_chart_gives(helm: Path, words
         given = serve.make_context("serve", arguments).params
         assert given["roles"] == name.removeprefix("fastness-")
         people_of({**given, "oidc_client_secret_file": None})  # which is mounted in the pod alone
+
+
+def test_builds_bring_their_image_rights_network_and_pod_security_and_nothing_of_it_is_there_without(
+    helm: Path, defaults: Documents
+) -> None:
+    egress = "builds.egress[0].to[0].ipBlock.cidr=192.0.2.7/32"
+    documents = rendered(
+        helm, *BUILDS, "--set", egress, "--set", "image.repository=registry.example/fastness,image.tag=v7"
+    )
+    (container,) = of_kind(documents, "Deployment")["fastness-controllers"]["spec"]["template"]["spec"]["containers"]
+    assert "--builder-image=registry.example/fastness-builder:v7" in container["args"]
+    role = of_kind(documents, "Role")["fastness-builds"]
+    assert role["metadata"]["namespace"] == OPERATOR_NAMESPACE
+    policy = of_kind(documents, "NetworkPolicy")["fastness-builds"]
+    assert (policy["spec"]["policyTypes"], "ingress" in policy["spec"]) == (["Ingress", "Egress"], False)
+    assert policy["spec"]["egress"] == [{"to": [{"ipBlock": {"cidr": "192.0.2.7/32"}}]}]
+    level = "pod-security.kubernetes.io/enforce"
+    labelled = {
+        name for name, each in of_kind(documents, "Namespace").items() if level in each["metadata"].get("labels", {})
+    }
+    assert labelled == {OPERATOR_NAMESPACE}
+    assert of_kind(documents, "Namespace")[OPERATOR_NAMESPACE]["metadata"]["labels"][level] == "privileged"
+    assert "fastness-builds" not in {*of_kind(defaults, "Role"), *of_kind(defaults, "NetworkPolicy")}
+    assert level not in str(of_kind(defaults, "Namespace"))
 
 
 def test_doors_go_on_answering_for_a_while_and_the_test_asks_the_gate(helm: Path, defaults: Documents) -> None:

@@ -69,6 +69,7 @@ class ClosedRegistry:
 
     def start(self) -> None:
         """Serve, or serve again what is there."""
+        self.stop()
         (self.directory / "users").write_text(f"{LOGIN[2]}\n")
         config = {
             "version": "0.1", "log": {"level": "warn"}, "http": {"addr": f"0.0.0.0:{self.port}"},
@@ -224,7 +225,15 @@ def building(bed: Bed, builder: str, directory: Path) -> Iterator[BuildSite]:
         site.kill()
         registry.stop()
         site.kubectl.ok("delete", "role,rolebinding", "fastness-builds", "--ignore-not-found")
+        _let_go(site)
         forget(bed)
+
+
+def _let_go(site: BuildSite) -> None:
+    """Builds wait for somebody who takes their images away, and he is gone."""
+    for build in site.builds():
+        patch = '{"metadata":{"finalizers":null}}'
+        site.kubectl.ok("patch", "machineosbuild", build["metadata"]["name"], "--type=merge", "-p", patch)
 
 
 def _base(bed: Bed) -> str:

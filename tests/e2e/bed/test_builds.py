@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_a_machineosconfig_becomes_an_image_by_pods_of_a_kubelet_and_leaves_noth
 
 def test_a_registry_that_is_away_while_it_is_pushed_to_is_tried_again(site: BuildSite) -> None:
     before = site.image()
-    site.describe("RUN echo another > /etc/greeting; sleep 3")
+    site.describe(f"RUN echo {token_hex(4)} > /etc/greeting; sleep 5")
     site.until(lambda: "build" in running_steps(site), "the step that builds")
     site.registry.stop()
     site.until(lambda: failed_pods(site) >= 1, "a pod that could not push")
@@ -96,7 +97,7 @@ def test_a_registry_that_is_away_while_it_is_pushed_to_is_tried_again(site: Buil
 
 def test_controllers_that_are_killed_while_a_build_runs_go_on_with_it_and_begin_none(site: BuildSite) -> None:
     before = site.image()
-    site.describe("RUN echo a third > /etc/greeting; sleep 8")
+    site.describe(f"RUN echo {token_hex(4)} > /etc/greeting; sleep 8")
     site.until(lambda: "build" in running_steps(site), "the step that builds")
     (job,) = site.read("jobs")["items"]
     build = one_build(site)["metadata"]["uid"]
@@ -113,7 +114,7 @@ def test_controllers_that_are_killed_while_a_build_runs_go_on_with_it_and_begin_
 
 def test_a_containerfile_that_fails_says_so_and_the_image_of_before_goes_on(site: BuildSite) -> None:
     before = site.image()
-    site.describe("RUN echo oh dear; false")
+    site.describe(f"RUN echo oh dear {token_hex(4)}; false")
     site.until(lambda: phase(one_build(site)) == "Failed", "the failure")
     assert "oh dear" in log_of(site, one_build(site))
     assert site.image() == before

@@ -17,9 +17,10 @@ from fastness.builds.build_objects import NAMESPACE
 from fastness.builds.errors import BuildFailed
 from fastness.builds.inputs import BuildInputs, ImageFile
 from fastness.builds.job import JobSettings, job_name
+from fastness.builds.live.buildah import Buildah
 from fastness.builds.live.builder import Order
 from fastness.builds.live.job_builder import JobBuilder
-from fastness.builds.live.workshop import REMOVED, packed
+from fastness.builds.live.workshop import REMOVED, BuildLimits, packed
 from fastness.builds.log import BuildLog
 from fastness.kinds.kubernetes.core import CONFIG_MAP, SECRET
 from fastness.kinds.kubernetes.core import NAMESPACE as NAMESPACES
@@ -91,7 +92,7 @@ async def left(jobs: StandInJobs) -> list[str]:
 @pytest.mark.row("003-52")
 @pytest.mark.row("003-56")
 async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
-    registry: LocalRegistry, jobs: StandInJobs
+    registry: LocalRegistry, jobs: StandInJobs, tmp_path: Path
 ) -> None:
     log = BuildLog()
     image_of = await built(jobs, order(registry, "RUN echo hello; cat /etc/mine > /etc/seen"), log)
@@ -108,6 +109,10 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
         "final-worker-1",
     ]
     assert await built(jobs, order(registry, "RUN echo hello; cat /etc/mine > /etc/seen"), BuildLog()) == image_of
+    here = await Buildah(tmp_path / "here", BuildLimits(free=0)).build(
+        order(registry, "RUN echo hello; cat /etc/mine > /etc/seen"), BuildLog()
+    )
+    assert here == image_of, "the same inputs are the same image, wherever they are built"
     assert jobs.pods == ["build-worker-1-0"], "who asks again, as after a restart, gets the Job that is there"
     await builder(jobs).forget("worker-1")
     assert await left(jobs) == []

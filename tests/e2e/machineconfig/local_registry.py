@@ -94,12 +94,18 @@ class LocalRegistry:
 
 
 @contextmanager
-def running_registry(program: Path, directory: Path, passwords: str = "") -> Iterator[LocalRegistry]:
-    """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed."""
+def running_registry(
+    program: Path, directory: Path, passwords: str = "", *, deletes: bool = False
+) -> Iterator[LocalRegistry]:
+    """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed.
+
+    One that `deletes` lets images be taken out of it.
+    """
     (port,) = free_ports(1)
     registry = LocalRegistry(f"127.0.0.1:{port}")
     config = directory / "registry.yml"
     told = json.loads(settings.registry_settings(str(directory / "storage"), registry.address))
+    told["storage"]["delete"] = {"enabled": deletes}
     if passwords:
         (directory / "htpasswd").write_text(passwords)
         told["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}

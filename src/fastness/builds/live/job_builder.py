@@ -72,7 +72,11 @@ class JobBuilder:
 
     async def obstacle(self) -> str:
         """Why nothing can be built; whether a node can make the sandbox shows the first build."""
-        return "" if self._settings.image else "no image of the builder is named: set builds.image in the chart"
+        return (
+            ""
+            if self._settings.image
+            else "no image of the builder is named: set builds.enabled in the chart, or --builder-image"
+        )
 
     async def build(self, order: Order, log: BuildLog) -> str:
         """Have a Job build, or go on with the one that does; the image by digest; raises BuildFailed, TransferFailed."""
