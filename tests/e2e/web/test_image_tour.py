@@ -1,6 +1,6 @@
 """The way of a pool from one operating system image to another, watched in the page: a real build in a real `fastness up`.
 
-With FASTNESS_PICTURES=1 the same walk writes the pictures of docs/how-to/watch-the-story.md, as `test_tour` does.
+With FASTNESS_PICTURES=1 the same walk writes the pictures of docs/how-to/use-the-page.md, as `test_tour` does.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ async def test_a_build_is_read_while_it_runs_and_every_node_is_seen_to_boot_what
             assert outcome.code == 0, outcome
         way = page.locator("#image-worker")
         await way.get_by_text("Building").wait_for(timeout=LATER)
-        await picture(page, "builds")
         await way.locator("a").first.press("Enter")
         log = page.get_by_label("Log of the build")
         await log.get_by_text("the layer begins").wait_for(timeout=SOON)
