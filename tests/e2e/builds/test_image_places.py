@@ -149,7 +149,6 @@ def _mine() -> JsonObject:
 @pytest.mark.row("003-47")
 @pytest.mark.row("003-48")
 @pytest.mark.row("003-49")
-@pytest.mark.row("003-55")
 @pytest.mark.row("003-59")
 @pytest.mark.row("003-60")
 @pytest.mark.row("003-65")
