@@ -18,7 +18,7 @@ from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig.live.image_tree import TreeReader
-from fastness.machineconfig.live.package_databases import packages
+from fastness.machineconfig.live.package_databases import WRITE_AHEAD, packages
 from fastness.machineconfig.live.registry import RegistryClient
 from fastness.machineconfig.loops.rendering.registry_view import ask_for_objects
 from fastness.machineconfig.render.errors import BadStreams
@@ -57,18 +57,25 @@ async def _listed(
         settings = registry_settings(await ask_for_objects(cluster))
     access = RegistryAccess(settings, credentials, trust)
     try:
-        contents = await RegistryClient().contents(reference, access, TreeReader(DATABASES.__contains__))
+        contents = await RegistryClient().contents(reference, access, TreeReader(_wants))
     except BadStreams as error:
         raise CliError(f"{reference} cannot be read: {error}", _HINT, Exit.MISSING) from error
     if contents.problem is not None:
         raise CliError(f"{reference} cannot be read: {contents.problem}", "", Exit.NO)
     files = {path: member.content for path, member in contents.tree.items() if member.content is not None}
-    if not files:
+    if not any(path in DATABASES for path in files):
         raise CliError(f"{reference} has no database of packages", "Neither rpm nor dpkg installed it.", Exit.NO)
     try:
-        return reference, [package for path, content in files.items() for package in packages(path, content)]
+        return reference, [
+            package for path in DATABASES if path in files
+            for package in packages(path, files[path], files.get(f"{path}{WRITE_AHEAD}", b""))
+        ]  # fmt: skip
     except FormatError as error:
         raise CliError(f"{reference}: {error}", "", Exit.NO) from error
+
+
+def _wants(path: str) -> bool:
+    return path.removesuffix(WRITE_AHEAD) in DATABASES
 
 
 async def _built(cluster: Cluster, pool: str) -> str:

@@ -1,4 +1,4 @@
-"""The database of packages of an image, read in memory: rpm's table in SQLite, dpkg's text.
+"""The database of packages of an image: rpm's table in SQLite, in a directory that goes again, dpkg's text.
 
     packages(path, content)     every package of the database at a path of `DATABASES`; raises PackageListError
 
@@ -8,33 +8,47 @@ Anybody may have built the image: everything is bounded, a table that is no tabl
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from fastness.formats.package_lists import DPKG, MOST_PACKAGES, Package, bad_list, dpkg_packages, rpm_package
 
+WRITE_AHEAD: Final = "-wal"
+"""How the file is called that SQLite writes beside a database, and brings in when the last program closes it."""
 MOST_BYTES: Final = 256 * 1024 * 1024
 _MOST_STEPS: Final = 2000
 _STEP: Final = 10_000
 
 
-def packages(path: str, content: bytes) -> tuple[Package, ...]:
-    """Every package of a database, by name; raises PackageListError."""
-    if len(content) > MOST_BYTES:
+def packages(path: str, content: bytes, ahead: bytes = b"") -> tuple[Package, ...]:
+    """Every package of a database, by name; `ahead` is what rpm wrote beside its file and did not bring in (`WRITE_AHEAD`).
+
+    Raises PackageListError.
+    """
+    if len(content) + len(ahead) > MOST_BYTES:
         raise bad_list(f"it has more than {MOST_BYTES} bytes")
-    listed = list(dpkg_packages(content) if path in DPKG else _rpm(content))
+    listed = list(dpkg_packages(content) if path in DPKG else _rpm(content, ahead))
     if len(listed) > MOST_PACKAGES:
         raise bad_list(f"it has more than {MOST_PACKAGES} packages")
     return tuple(sorted(listed))
 
 
-def _rpm(content: bytes) -> Iterator[Package]:
-    connection = sqlite3.connect(":memory:")
+def _rpm(content: bytes, ahead: bytes) -> Iterator[Package]:
+    with tempfile.TemporaryDirectory(prefix="fastness-packages-") as place:
+        database = Path(place, "rpmdb.sqlite")
+        database.write_bytes(content)
+        if ahead:
+            Path(f"{database}{WRITE_AHEAD}").write_bytes(ahead)
+        yield from _headers(database)
+
+
+def _headers(database: Path) -> Iterator[Package]:
+    connection = sqlite3.connect(database)
     steps = iter(range(_MOST_STEPS))
     try:
         connection.set_progress_handler(lambda: next(steps, None) is None, _STEP)
-        # The journal in the header would make SQLite look for a second file: there is only this one.
-        connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
         connection.execute("PRAGMA trusted_schema=OFF")
         kinds = connection.execute("SELECT type FROM sqlite_master WHERE name='Packages'").fetchall()
         if kinds != [("table",)]:

@@ -16,7 +16,7 @@ from fastness.machineconfig.rollout.built import phase_of, pool_of_build
 from fastness.machineconfig.rollout.status import BuildPhase
 from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
-from fastness.page.pages.parts import advice, badge, conditions, facts, folded, image, section, table, when
+from fastness.page.pages.parts import advice, conditions, facts, folded, image, section, table, tone_of, when
 
 _WORDS: Final = {
     BuildPhase.INITIAL: "waits", BuildPhase.PREPARED: "waits", BuildPhase.BUILDING: "working",
@@ -66,8 +66,8 @@ def _way(
             ("Described", _described(refused)),
             ("Built", _link(build) if build else "not yet: no build was ordered"),
             ("Image", image(target) if target else _said(build)),
-            ("Told to boot it", counted(ordered, "node") if target else ""),
-            ("Boot it", counted(len(there), "node") if target else ""),
+            ("Sent there", counted(ordered, "node") if target else ""),
+            ("Run it now", counted(len(there), "node") if target else ""),
             ("Waits for", str(updating.get("message") or "") if updating.get("status") == "True" else ""),
         ]),
         advice([f"fastness image log {object_name(config).name}"]) if build and phase_of(build) is BuildPhase.FAILED else None,
@@ -91,9 +91,14 @@ def _link(build: JsonObject) -> Markup:
         "span",
         tag("a", name, href=build_path(name)),
         " ",
-        badge(_WORDS[phase_of(build)], phase_of(build)),
-        f" {phase_of(build)}",
+        _state(build),
     )
+
+
+def _state(build: JsonObject) -> Markup:
+    """The phase of a build in its own word, coloured as states elsewhere that mean the same."""
+    phase = phase_of(build)
+    return tag("span", str(phase), class_=f"badge {tone_of(_WORDS[phase])}")
 
 
 def _row(build: JsonObject, frame: Frame) -> tuple[Child, ...]:
@@ -102,7 +107,7 @@ def _row(build: JsonObject, frame: Frame) -> tuple[Child, ...]:
     message = _said(build).strip()
     return (
         tag("a", name, href=build_path(name)), labels_of(build).get(names.BUILD_POOL_LABEL, ""),
-        tag("span", badge(_WORDS[phase_of(build)], phase_of(build)), f" {phase_of(build)}"),
+        _state(build),
         image(image_of(build)) if image_of(build) else "–", when(str(status.get("buildStart") or ""), frame.now),
         message.splitlines()[0][:160] if message else "–",
     )  # fmt: skip
@@ -122,7 +127,7 @@ def _booted(nodes: Sequence[JsonObject], builds: Iterable[JsonObject], values: I
         (
             (image(each), str(number), ", ".join(sorted(by_image[each])[:20]),
              tag("a", made[each], href=build_path(made[each])) if each in made else "built elsewhere",
-             sets.get(each) or "none sets")
+             sets.get(each) or "no values known")
             for each, number in count.most_common() if each
         ),
     )  # fmt: skip
@@ -136,7 +141,7 @@ def build_page(frame: Frame, build: JsonObject, log: str, refusal: str) -> bytes
         frame, PageFrame(name, "/builds", "builds", ("/builds", "Builds"), _said(build) if live else None),
         section(
             "Build",
-            tag("p", badge(_WORDS[phase], phase), f" {phase}"),
+            tag("p", _state(build)),
             facts([
                 ("Pool", labels_of(build).get(names.BUILD_POOL_LABEL, "")),
                 ("For", tag("code", str(((build.get("spec") or {}).get("machineConfig") or {}).get("name") or ""))),

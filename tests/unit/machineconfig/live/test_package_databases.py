@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,18 @@ def test_a_database_of_rpm_names_every_package() -> None:
     assert packages(RPM, database(blobs=(USBGUARD, plain))) == (
         Package("bash", "5.2-1", "x86_64"), Package("usbguard", "2:1-3", "noarch"),
     )  # fmt: skip
+
+
+def test_what_rpm_wrote_beside_its_database_and_never_brought_in_counts(tmp_path: Path) -> None:
+    place = tmp_path / "rpmdb.sqlite"
+    connection = sqlite3.connect(place)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")
+    connection.execute("INSERT INTO Packages (blob) VALUES (?)", (USBGUARD,))
+    connection.commit()
+    content, ahead = place.read_bytes(), (tmp_path / "rpmdb.sqlite-wal").read_bytes()
+    connection.close()
+    assert [package.name for package in packages(RPM, content, ahead)] == ["usbguard"]
 
 
 def test_of_dpkgs_paragraphs_those_that_are_installed_count() -> None:
