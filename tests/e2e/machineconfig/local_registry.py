@@ -94,8 +94,13 @@ class LocalRegistry:
 
 
 @contextmanager
-def running_registry(program: Path, directory: Path, passwords: str = "") -> Iterator[LocalRegistry]:
-    """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed."""
+def running_registry(
+    program: Path, directory: Path, passwords: str = "", *, deletes: bool = False
+) -> Iterator[LocalRegistry]:
+    """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed.
+
+    With `deletes` images can be taken out of it, which registries leave off unless they are asked.
+    """
     (port,) = free_ports(1)
     registry = LocalRegistry(f"127.0.0.1:{port}")
     config = directory / "registry.yml"
@@ -103,6 +108,8 @@ def running_registry(program: Path, directory: Path, passwords: str = "") -> Ite
     if passwords:
         (directory / "htpasswd").write_text(passwords)
         told["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}
+    if deletes:
+        told["storage"]["delete"] = {"enabled": True}
     config.write_text(json.dumps(told))
     started = Program.start(program, ["serve", str(config)], directory, os.getpid())
     try:
