@@ -139,8 +139,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        signer = DoorSigner(SIGNER, own, clock, entropy)
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing, signer))
+        loops.append(_builds(own, fenced(Builds.name, Builds.writes), informers, clock, entropy, builder, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -157,8 +156,16 @@ def _image_values(
 
 
 def _builds(
-    cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing, signer: DoorSigner
+    own: FencedCluster,
+    cluster: FencedCluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    builder: MakeBuilder,
+    timing: Timing,
 ) -> Builds:
+    signer = DoorSigner(SIGNER, own, clock, entropy)
+
     async def vouched(pool: str, image: str) -> str:
         return vouch(pool, image, await signer.current())
 
