@@ -19,10 +19,11 @@ from fastness.kinds.kubernetes.core import CONFIG_MAP, SECRET
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.objects import condition
+from fastness.kube.errors import Invalid
 from tests.bed.images import MANIFEST, Image, busybox_image, push
 from tests.components import require_program, require_root
 from tests.e2e.builds.registry_images import processes_of_builds, pushed_busybox, tags
-from tests.e2e.builds.test_image_story import Pool, _building, _builds, _degraded, _refused, _says
+from tests.e2e.builds.test_image_story import Pool, _building, _builds, _degraded, _says
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 from tests.patience import eventually
 
@@ -36,7 +37,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
     program = require_program(Path("/usr/bin/docker-registry"), "docker-registry")
     require_program(Path("/usr/bin/buildah"), "buildah")
     require_root("the sandbox of builds")
-    with running_registry(program, tmp_path_factory.mktemp("registry")) as started:
+    with running_registry(program, tmp_path_factory.mktemp("registry"), deletes=True) as started:
         yield started
 
 
@@ -94,10 +95,9 @@ async def test_a_second_description_and_a_password_build_nothing_and_a_build_tha
         await pool.change("RUN sleep 2147483647")
         await pool.until(lambda: _building(pool))
         (running_build,) = await pool.builds()
-        await _second(pool, "a-second-one")
-        await pool.until(lambda: _refused(pool, "a-second-one", "PoolTaken"))
+        with pytest.raises(Invalid, match="can only have one MachineOSConfig per MachineConfigPool"):
+            await _second(pool, "a-second-one")
         assert [each["metadata"]["uid"] for each in await pool.builds()] == [running_build["metadata"]["uid"]]
-        await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "a-second-one")
 
         await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "worker")
         await nothing_is_left(pool, tmp_path / "state")

@@ -99,16 +99,17 @@ def running_registry(
 ) -> Iterator[LocalRegistry]:
     """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed.
 
-    One that `deletes` lets images be taken out of it.
+    With `deletes` images can be taken out of it, which registries leave off unless they are asked.
     """
     (port,) = free_ports(1)
     registry = LocalRegistry(f"127.0.0.1:{port}")
     config = directory / "registry.yml"
     told = json.loads(settings.registry_settings(str(directory / "storage"), registry.address))
-    told["storage"]["delete"] = {"enabled": deletes}
     if passwords:
         (directory / "htpasswd").write_text(passwords)
         told["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}
+    if deletes:
+        told["storage"]["delete"] = {"enabled": True}
     config.write_text(json.dumps(told))
     started = Program.start(program, ["serve", str(config)], directory, os.getpid())
     try:

@@ -84,6 +84,7 @@ def changed(path: list[Any], value: object) -> object:
         (changed(["pcrs", 0, "events", 0, "hash"], 5), "bad-digest"),
         (changed(["pcrs", 0, "events", 0, "pcr"], 7), "bad-event"),
         (changed(["pcrs", 0, "events", 0, "name"], None), "bad-event"),
+        (changed(["pcrs", 0, "events"], predicted().to_manifest()["pcrs"][0]["events"] * 4097), "too-many-events"),
     ],
 )
 def test_a_manifest_that_does_not_add_up_is_refused(manifest: object, code: str) -> None:
