@@ -31,6 +31,7 @@ from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
+from fastness.builds.live.image_signer import ImageSigner
 from fastness.builds.loops.builds import Builds
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
@@ -137,7 +138,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
+        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, entropy, builder, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -153,8 +154,10 @@ def _image_values(
     return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
 
 
-def _builds(cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing) -> Builds:
-    return Builds(cluster, informers, clock, builder(cluster), timing)
+def _builds(
+    cluster: FencedCluster, informers: Informers, clock: Clock, entropy: Entropy, builder: MakeBuilder, timing: Timing
+) -> Builds:
+    return Builds(cluster, informers, clock, builder(cluster), timing, ImageSigner(cluster, clock, entropy))
 
 
 def graph(controllers: Iterable[Controller]) -> str:

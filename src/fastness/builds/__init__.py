@@ -7,6 +7,8 @@
     kernel_arguments.py  arguments as files of the image
     containerfile.py   what people write, and the whole file that is built
     sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
+    sbom.py            what is in an image, as a bill of materials that scanners read
+    signing.py         a signature beside an image, as cosign writes it
     life.py            conditions of a build, which one is current, which may go
     plan.py            what a change would do to images: built or not, booted or not
     log.py             the log of a build: bounded, with its progress, without credentials
