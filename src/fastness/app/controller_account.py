@@ -28,6 +28,7 @@ from fastness.enrolment.loops.join_tokens import BINDING
 from fastness.keys import legacy_stubs
 from fastness.keys.certificates import secret_name
 from fastness.keys.doors import DOORS
+from fastness.keys.image_keys import IMAGE_KEYS
 from fastness.keys.internal import INTERNAL
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kata import names as kata
@@ -59,7 +60,7 @@ CHANGED: Final = ("patch", "delete")
 
 SECRETS: Final = (
     DOORS.name, INTERNAL.name, logkey.SECRET, guardstate.NAME, DOOR_KEYS["controllers"].name, *map(secret_name, DoorRole),
-    legacy_stubs.IMPORTED, legacy_stubs.ISSUED, image_pull.NAME,
+    IMAGE_KEYS.name, legacy_stubs.IMPORTED, legacy_stubs.ISSUED, image_pull.NAME,
 )  # fmt: skip
 """At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors,
 the authority of an older installer, and the credentials with which proven nodes pull."""

@@ -33,6 +33,7 @@ from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.attestation.values.pushed_here import SIGNER, vouch
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
+from fastness.builds.live.image_signer import ImageSigner
 from fastness.builds.loops.builds import Builds
 from fastness.builds.loops.default_configs import DefaultConfigs
 from fastness.builds.loops.leaving import Leaving
@@ -172,7 +173,9 @@ def _builds(
     cluster = fenced(Builds.name, Builds.writes)
     others = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
     credentials = PullCredentials(fenced(PullCredentials.name, PullCredentials.writes), informers, timing)
-    return [Builds(cluster, informers, clock, builder(cluster), timing, vouched), *others, credentials]
+    beside = ImageSigner(cluster, clock, entropy)
+    builds = Builds(cluster, informers, clock, builder(cluster), timing, vouched, beside)
+    return [builds, *others, credentials]
 
 
 def graph(controllers: Iterable[Controller]) -> str:

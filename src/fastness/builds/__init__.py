@@ -9,6 +9,8 @@
     credentials.py     a credential of a registry in what goes into an image
     containerfile.py   what people write, and the whole file that is built
     sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
+    sbom.py            what is in an image, as a bill of materials that scanners read
+    signing.py         a signature beside an image, as cosign writes it
     life.py            conditions of a build, which one is current, which may go
     default_config.py  the MachineOSConfig that the cluster writes for a pool that nobody described an image for
     leaving.py         whether nodes come back to their stock image when a MachineOSConfig goes

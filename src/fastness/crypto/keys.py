@@ -74,5 +74,17 @@ class PrivateKey:
         # Both with their full length (RFC 7518 §3.4): a short r or s, one in 128, is not a valid ES256 signature.
         return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
+    def sign_der(self, message: bytes) -> bytes:
+        """The same as DER, as signatures of images and certificates have it."""
+        return self.handle.sign(message, ec.ECDSA(hashes.SHA256()))
+
+    def public_pem(self) -> str:
+        """The public half as PEM."""
+        return (
+            self.handle.public_key()
+            .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+            .decode()
+        )
+
     def __repr__(self) -> str:
         return "PrivateKey(P-256, <redacted>)"

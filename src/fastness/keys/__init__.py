@@ -6,6 +6,7 @@ client_authorities.py  The authorities of a cluster whose client certificates co
 doors.py               The authority of the doors (gate, config server, broker, enrolment) and what each shows
 errors.py              What can be wrong with the keys of a cluster
 home.py                The namespace that everything of ours lives in, watched: `fastness-system`
+image_keys.py          The key that a cluster signs the images with that it built
 internal.py            The authority between our own parts: who may ask the config server's internal port
 legacy_stubs.py        Certificates under which the gate answers stubs of an older installer, of that installer's authority
 key_files.py           Private files: read only when they are private, written all or nothing

@@ -81,7 +81,7 @@ OWNERS = {
     "configserver-certificates": {"configserver", "controllers"}, "enrolment-certificates": {"enrol", "controllers"},
     "page-certificates": {"page", "controllers"}, "webhook-certificates": {"webhook", "controllers"},
     "internal-ca": {"controllers"}, "doors-ca": {"controllers"}, "record-key": {"controllers"}, "guard-state": {"controllers"},
-    "controllers-record-key": {"controllers"}, "somebody-elses": set(),
+    "controllers-record-key": {"controllers"}, "image-signing-keys": {"controllers"}, "somebody-elses": set(),
     "gate-legacy-certificates": {"gate", "controllers"}, "legacy-stubs-ca": {"controllers"},
     "image-pull-credentials": {"controllers"},
 }  # fmt: skip

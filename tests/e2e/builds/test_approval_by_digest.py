@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from fastness.attestation.values.from_images import set_name
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kinds.objects import annotations_of, condition
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
 from tests.components import require_program, require_root
 from tests.e2e.builds.test_image_story import Pool, worker_pool
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
@@ -82,6 +85,7 @@ async def test_approving_a_digest_sends_an_attested_pool_there_and_a_build_waits
         await pool.until(lambda: waits(pool, built))
         await pool.until(lambda: _has_values_that_do_not_count(pool, built))
         assert (await values_of(pool, built))["spec"]["pools"] == ["worker"]
+        await asks_for_signatures(pool, f"{registry.address}/os/worker")
         assert pool.booted() == {pool.base}, "writing a MachineOSConfig makes no machine boot anything"
         await approve(pool, "built", built)
         await pool.until(lambda: pool.settled(built))
@@ -97,6 +101,14 @@ async def test_approving_a_digest_sends_an_attested_pool_there_and_a_build_waits
         approvals = (await pool.cluster.list(APPROVED_IMAGE.resource)).items
         (standing,) = [each for each in approvals if each["spec"]["image"] == second]
         assert annotations_of(standing)["fastness.dev/approved-by"] == "ConfidentialCluster.spec.images"
+
+
+async def asks_for_signatures(pool: Pool, place: str) -> None:
+    """What is built here must have been signed by this cluster, from now on."""
+    keys = await pool.cluster.get(CONFIG_MAP.resource, "image-public-keys", HOME)
+    signer = {"name": "this cluster", "key": keys["data"]["cosign.pub"], "images": [place]}
+    images = {"spec": {"images": {"signers": [signer]}}}
+    await pool.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", images, PatchType.MERGE)
 
 
 async def _has_values_that_do_not_count(pool: Pool, image: str) -> bool:

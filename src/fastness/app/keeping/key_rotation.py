@@ -23,6 +23,7 @@ from typing import Final
 
 from fastness.keys.authorities import ROTATE, SECRETS, AuthoritySecret
 from fastness.keys.doors import DOORS
+from fastness.keys.image_keys import IMAGE_KEYS
 from fastness.keys.internal import INTERNAL
 from fastness.keys.keyrings import KeySecret
 from fastness.keys.mac_keys import MAC_KEYS
@@ -72,6 +73,7 @@ ROTATIONS: Final[tuple[Rotation, ...]] = (
     Rotation(TOKEN_KEYS, Manner.REPLACED, "tokens of all attested machines", "until each attests again, by itself"),
     Rotation(ADMIN_KEYS, Manner.REPLACED, "credentials of the broker's administrators", "until you mint new ones"),
     Rotation(CONFIG_KEYS, Manner.BEGUN, _SIGNED_BEFORE, "-"),
+    Rotation(IMAGE_KEYS, Manner.BEGUN, "nothing; whoever asks for signatures must be told the new key", "-"),
     *(Rotation(kind, Manner.BEGUN, _SIGNED_BEFORE, "-") for kind in DOOR_KEYS.values()),
     Rotation(INTERNAL, Manner.SUCCEEDED, "nothing; whoever has the old authority can pose as a role", "2 days"),
     Rotation(DOORS, Manner.SUCCEEDED, "nothing; whoever has the old authority can pose as a door", "30 days"),

@@ -20,6 +20,7 @@ import httpx
 
 from fastness.builds.errors import TransferFailed
 from fastness.builds.live.layout import MANIFEST, Made, blob_path, write_base
+from fastness.builds.signing import Beside
 from fastness.formats import oci
 from fastness.formats.errors import FormatError
 from fastness.machineconfig.live.registry_session import (
@@ -124,6 +125,17 @@ async def push(way: Way, made: Made) -> str:
 
     await _asked(way, WRITE, give, f"{way.image} was not pushed")
     return str(reference.at(made.digest))
+
+
+async def put_beside(way: Way, beside: Beside) -> None:
+    """What belongs to an image, under a tag of its own in the repository of the image; raises TransferFailed."""
+
+    async def give(session: Session) -> None:
+        for digest, content in beside.parts.items():
+            await session.upload(oci.Descriptor(digest, len(content)), content)
+        await session.publish(beside.tag, beside.manifest, MANIFEST)
+
+    await _asked(way, WRITE, give, f"{beside.tag} was not put beside {way.image}")
 
 
 async def require(image: str, access: RegistryAccess) -> None:

@@ -38,6 +38,7 @@ from fastness.builds.defaults import base_configs
 from fastness.builds.errors import TransferFailed
 from fastness.builds.inputs import BuildInputs, StillRendering, build_name, inputs
 from fastness.builds.live.builder import Builder, Order, why_not_sealed
+from fastness.builds.live.image_signer import ImageSigner
 from fastness.builds.loops.logs import MAPS, drop_log
 from fastness.builds.loops.measures import measured, show
 from fastness.builds.loops.statuses import AS, BUILDS, CONFIGS, MANAGER, BuildStatuses
@@ -122,7 +123,7 @@ class Builds:
 
     def __init__(
         self, cluster: Cluster, informers: Informers, clock: Clock, builder: Builder, timing: Timing = FIELD,
-        vouch: Vouch = nobody_vouches,
+        vouch: Vouch = nobody_vouches, signer: ImageSigner | None = None,
     ) -> None:  # fmt: skip
         self.sources: Sequence[Source] = (
             Source(CONFIGS, keys=_of_config, delay=timing.render_delay),
@@ -138,7 +139,7 @@ class Builds:
         self._retry = timing.streams_retry
         self._recorder = Recorder(cluster, self.name, clock)
         self._statuses = BuildStatuses(cluster, clock)
-        self._under_way = UnderWay(cluster, clock, builder, self._statuses, timing.streams_retry)
+        self._under_way = UnderWay(cluster, clock, builder, self._statuses, timing.streams_retry, signer)
         self._configs = informers.of(CONFIGS)
         self._builds = informers.of(BUILDS)
         self._pools = informers.of(POOLS)

@@ -11,13 +11,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastness.builds.errors import BuildError, TransferFailed
+from fastness.builds.errors import BuildError, BuildFailed, TransferFailed
 from fastness.builds.live.builder import Builder, Order
+from fastness.builds.live.image_signer import ImageSigner
 from fastness.builds.live.transfers import Way
 from fastness.builds.log import BuildLog, forms_of
 from fastness.builds.loops.logs import KeptLog
 from fastness.builds.loops.statuses import AS, BuildStatuses
+from fastness.keys.errors import TrustError
 from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import ApiError
 from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.status import BuildPhase
 from fastness.observe import metrics
@@ -43,12 +46,16 @@ class Outcome(NamedTuple):
 class UnderWay:
     """Follows builds, one at a time."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, builder: Builder, statuses: BuildStatuses, retry: float) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, builder: Builder, statuses: BuildStatuses, retry: float,
+        signer: ImageSigner | None = None,
+    ) -> None:  # fmt: skip
         self._cluster = cluster
         self._clock = clock
         self._builder = builder
         self._statuses = statuses
         self._retry = retry
+        self._signer = signer
 
     async def follow(self, build: JsonObject, order: Order, goes_on: Callable[[], bool]) -> Outcome:
         """Have an image built, as long as somebody wants it."""
@@ -87,10 +94,21 @@ class UnderWay:
         """Build, again where a registry failed; raises BuildError."""
         for pause in (self._retry * 2**tried for tried in range(TRIES - 1)):
             try:
-                return await self._builder.build(order, log)
+                return await self._built(order, log)
             except TransferFailed as error:
                 _log.warning("build.transfer", build=order.name, error=error.message)
                 metrics.BUILDS.retried()
                 log.say(f"{error.message}; tried again in {pause:.0f} seconds")
                 await self._clock.sleep(pause)
-        return await self._builder.build(order, log)
+        return await self._built(order, log)
+
+    async def _built(self, order: Order, log: BuildLog) -> str:
+        """Build once, and sign what came of it; raises BuildError."""
+        image = await self._builder.build(order, log)
+        if self._signer is not None:
+            try:
+                await self._signer.sign(image, order.push)
+            except (TrustError, ApiError) as error:
+                raise BuildFailed(f"{image} was pushed and not signed: {error.message}") from error
+            log.say("signed with the key of this cluster (ConfigMap fastness-system/image-public-keys)")
+        return image

@@ -146,8 +146,8 @@ class Session:
             raise Refused("a list of images names another list")
         return content
 
-    async def upload(self, part: oci.Descriptor, path: Path) -> None:
-        """Have a part of an image in the registry; raises Refused, HTTPError, FormatError, OSError."""
+    async def upload(self, part: oci.Descriptor, content: Path | bytes) -> None:
+        """Have a part of an image in the registry, from a file or memory; raises Refused, HTTPError, FormatError, OSError."""
         try:
             async with self._answered("HEAD", f"blobs/{part.digest}"):
                 return
@@ -161,7 +161,7 @@ class Session:
             raise Refused(f"it sends uploads on to {place.host}")
         url = str(place.copy_merge_params({"digest": part.digest}))
         length = {"content-length": str(part.size), "content-type": "application/octet-stream"}
-        async with self._answered("PUT", url, length, path, good=httpx.codes.CREATED):
+        async with self._answered("PUT", url, length, content, good=httpx.codes.CREATED):
             return
 
     async def publish(self, tag: str, manifest: bytes, media_type: str) -> None:
