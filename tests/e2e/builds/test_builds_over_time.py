@@ -217,7 +217,6 @@ async def test_a_base_behind_a_login_is_pulled_with_the_secret_and_one_that_open
 
 
 @pytest.mark.long("nine builds, so that some are more than are kept")
-@pytest.mark.row("003-58")
 async def test_after_many_builds_what_nobody_needs_is_gone_and_what_a_node_boots_or_was_told_to_boot_is_there(
     site: Site,
 ) -> None:
