@@ -67,7 +67,8 @@ class ImageMode(Acceptance):
         return [
             build
             for build in self.get("machineosbuilds").get("items", [])
-            if {"Succeeded": "True"}.items() <= {c["type"]: c["status"] for c in build["status"]["conditions"]}.items()
+            if {"Succeeded": "True"}.items()
+            <= {c["type"]: c["status"] for c in build.get("status", {}).get("conditions", ())}.items()
         ]
 
     def build_after(self, image: str) -> str:
@@ -100,6 +101,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageMode]:
 
 def names_a_base(pool: ImageMode, base: str) -> None:
     """Workflow 2, story 3: the release data of the cluster name an operating system image."""
+    eventually(lambda: pool.get("controllerconfig", "machine-config-controller"), "the release data of the cluster")
     spec = json.dumps({"spec": {"baseOSContainerImage": base}})
     pool.kubectl("patch", "controllerconfig", "machine-config-controller", "--type", "merge", "-p", spec)
 
@@ -124,7 +126,9 @@ def is_told_about_tls(pool: ImageMode, registry: LocalRegistry) -> None:
 
     def hint() -> bool:
         builds = pool.get("machineosbuilds").get("items", [])
-        return any("name it in registrySources.insecureRegistries" in json.dumps(build["status"]) for build in builds)
+        return any(
+            "name it in registrySources.insecureRegistries" in json.dumps(build.get("status")) for build in builds
+        )
 
     eventually(hint, "a build that says what is wrong with the registry")
     lists = {"registrySources": {"insecureRegistries": [registry.address]}}
@@ -151,6 +155,7 @@ def config_is_rendered_and_built(pool: ImageMode, registry: LocalRegistry, image
 def test_the_stories_of_image_mode_from_the_first_layer_to_the_way_back(
     pool: ImageMode, registry: LocalRegistry, tmp_path: Path
 ) -> None:
+    eventually(lambda: len(pool.booted()) == 1 and all(pool.booted()), "nodes that say what they booted")
     (installed,) = pool.booted()
     pool.apply(machine_config("61-secret", config=a_file(SECRET, "canary")))
     base = pushed_busybox(registry)
