@@ -126,7 +126,9 @@ async def test_a_build_that_forks_without_end_ends_and_leaves_no_process(
     limits = BuildLimits(seconds=6, processes=200, memory=1024**3, file=64 * 1024**2, free=0)
     with pytest.raises(BuildFailed, match=r"did not end within 6 seconds|ended with"):
         await Buildah(tmp_path, limits).build(order(registry, base, bomb, "worker-b"), BuildLog())
-    await asyncio.to_thread(eventually, lambda: not processes_of_builds(), "the end of every process of the build")
+    await asyncio.to_thread(
+        eventually, lambda: not processes_of_builds(tmp_path), "the end of every process of the build"
+    )
 
 
 async def test_a_build_that_writes_without_end_fails(registry: LocalRegistry, base: str, tmp_path: Path) -> None:

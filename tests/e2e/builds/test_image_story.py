@@ -395,7 +395,7 @@ async def test_a_wish_builds_anew_and_a_build_that_nobody_wants_ends(
         await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "worker")
         await pool.until(lambda: pool.settled(pool.base))
         await pool.until(lambda: _builds(pool, 0))
-        assert processes_of_builds() == [], "what nobody wants any more ends"
+        assert processes_of_builds(pool.simulation.state) == [], "what nobody wants any more ends"
 
 
 async def _refused(pool: Pool, name: str, reason: str) -> bool:

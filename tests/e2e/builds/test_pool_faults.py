@@ -75,7 +75,7 @@ async def nothing_is_left(pool: Pool, state: Path) -> None:
     assert [
         each["metadata"]["name"] for each in maps if "MachineOSBuild" in str(each["metadata"].get("ownerReferences"))
     ] == []
-    eventually(lambda: not processes_of_builds(), "the end of every process of a build")
+    eventually(lambda: not processes_of_builds(state), "the end of every process of a build")
     assert os.listdir(state / "builds") == []
 
 
@@ -136,7 +136,7 @@ async def test_a_control_plane_that_is_replaced_in_the_middle_goes_on_and_a_dele
         await pool.describe("RUN sleep 3; echo first > /etc/mine")
         await pool.until(lambda: _building(pool))
         (ordered,) = await pool.builds()
-    eventually(lambda: not processes_of_builds(), "the end of a build whose control plane ended")
+    eventually(lambda: not processes_of_builds(state), "the end of a build whose control plane ended")
     assert tags(registry, "os/worker") == [], "nothing was pushed"
 
     async with pool_of_two(state, registry, base) as pool:
