@@ -61,12 +61,17 @@ def groups() -> list[Path]:
     return [each for each in every if not Path("/proc", each.name.rpartition("-")[2]).exists()]
 
 
+def _without_groups() -> bool:
+    drop_groups()
+    return groups() == []
+
+
 def nothing_is_left(directory: Path) -> None:
     """Neither files nor processes nor control groups of a build."""
     assert os.listdir(directory) == []
     eventually(lambda: not processes_of_builds(directory), "the end of every process of the build")
     # Builds of other tests end as well, at any moment.
-    eventually(lambda: drop_groups() or not groups(), "the end of the control groups")
+    eventually(_without_groups, "the end of the control groups")
 
 
 # ------------------------------------------------------------ killed
