@@ -321,7 +321,7 @@ class Rollout:
             if written is not None:
                 members.put(
                     replace(
-                        node, desired=node.current, desired_image=node.current_image,
+                        members.nodes.get(node.name, node), desired=node.current, desired_image=node.current_image,
                         desired_overlay=node.current_overlay, gave_up=goal.target(node),
                     )
                 )  # fmt: skip
@@ -397,7 +397,9 @@ class Rollout:
         if written is None:
             return
         overlay = goal.overlay(node)
-        members.put(replace(node, desired=goal.config, desired_image=goal.image or None, desired_overlay=overlay))
+        # Over what is known by now: while this was written its agent may have reported, and nobody would say that twice.
+        latest = members.nodes.get(node.name, node)
+        members.put(replace(latest, desired=goal.config, desired_image=goal.image or None, desired_overlay=overlay))
         about = {"apiVersion": "v1", "kind": "Node", **written}
         with_overlays = f" with overlays {overlay}" if overlay else ""
         of_image = f" and image {goal.image}" if goal.image else ""
