@@ -68,6 +68,11 @@ def fastness(site: Site, *words: str) -> str:
 
 
 @pytest.mark.flaky(reruns=0)  # what is lost once is lost for this cluster
+@pytest.mark.xfail(
+    reason="a watch that is taken up at a cluster that is younger than its position hears nothing, and is given up after 75 s "
+    "only: until then enrolment believes in its namespace, and refuses a ticket that is not restored yet for good",
+    strict=True,
+)
 async def test_doors_outside_survive_the_loss_of_their_cluster_and_go_on_when_it_is_restored(
     site: Site, swtpm: Swtpm, tmp_path: Path
 ) -> None:
