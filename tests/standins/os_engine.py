@@ -296,7 +296,10 @@ class Machine:
         return state
 
     def write(self, state: State) -> None:
-        (self.directory / "state.json").write_text(json.dumps(state))
+        # Whole or not at all: who looks at a machine may do so while it boots.
+        partial = self.directory / "state.written"
+        partial.write_text(json.dumps(state))
+        partial.replace(self.directory / "state.json")
 
     def change(self, **fields: Any) -> None:
         """Let something be otherwise from now on."""

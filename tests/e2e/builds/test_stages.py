@@ -178,8 +178,8 @@ def direct_by_rpm_ostree(cluster: Cluster, host: OsHost, image: str) -> None:
     assert "BootcNodeManagement" in finding["fix"]
     boots = host.boots
     host.engine.fault("rpm-ostree", "--append=nosmt", times=3, text="error: No space left on device")
-    everything = {"kernelArguments": ["nosmt"], "config": a_file("/etc/mine", "mine")}
-    cluster.apply(machine_config("50-all", osImageURL=image, **everything))
+    mine = a_file("/etc/mine", "mine")
+    cluster.apply(machine_config("50-all", config=mine, osImageURL=image, kernelArguments=["nosmt"]))
     eventually(lambda: "No space left on device" in cluster.says("NodeDegraded"), "a node that says why")
     eventually(lambda: host.engine.read()["staged"] is None and host.file("/etc/mine") is None, "nothing of it")
     assert host.boots == boots

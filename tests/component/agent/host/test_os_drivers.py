@@ -242,7 +242,7 @@ def test_the_programs_themselves_are_asked_what_a_host_is(machine: Machine) -> N
     def chosen() -> Choice:
         return detect(asked, bootc_program=programs[0], rpm_ostree_program=programs[1])
 
-    assert chosen() == ("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
+    assert chosen() == Choice("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
     machine.change(composefs="Bls")
     assert chosen().driver == "bootc"
     absent = detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",))
