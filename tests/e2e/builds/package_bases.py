@@ -35,7 +35,11 @@ _LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 def dnf_base(registry: LocalRegistry) -> str:
     """A base whose package manager is dnf, by digest; its kernel is a package that another can take the place of."""
     require_program(Path("/usr/bin/dnf"), "dnf")
-    return pushed(registry, _base("bed/dnf", DNF, {"etc/dnf/dnf.conf": b"[main]\n", "usr/lib/os-release": b"ID=bed\n"}))
+    # Debian's rpm keeps its database in the home directory, which no distribution with dnf does.
+    macros = {"etc/rpm/macros.dbpath": b"%_dbpath /var/lib/rpm\n"}
+    return pushed(
+        registry, _base("bed/dnf", DNF, {"etc/dnf/dnf.conf": b"[main]\n", "usr/lib/os-release": b"ID=bed\n", **macros})
+    )
 
 
 def apt_base(registry: LocalRegistry) -> str:
