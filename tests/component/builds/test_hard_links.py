@@ -102,6 +102,8 @@ async def test_a_list_that_names_a_list_is_no_image(registry: HostileRegistry) -
     async with opened(Place(oci.reference(name), insecure=True, login=None), trust_in("")) as session:
         with pytest.raises(Refused, match="a list of images names another list"):
             await TreeReader(wants).read_contents(session)
+        with pytest.raises(Refused, match="a list of images names another list"):
+            await session.manifest()
 
 
 async def test_layers_that_say_too_much_together_are_the_images_own_fault(registry: HostileRegistry) -> None:

@@ -177,6 +177,23 @@ async def test_a_token_that_is_none_is_not_sent(registry: HostileRegistry, base:
     assert "its server of tokens gave none" in await refused(registry, name, base)
 
 
+@pytest.mark.parametrize(
+    ("challenge", "answer", "reason"),
+    [
+        ("Bearer", Answer(403, b'{"token": "good"}'), "its server of tokens answered 403"),
+        ("Basic", Answer(404), "it wants credentials, and the pull secret has none for it"),
+    ],
+)
+async def test_who_may_not_pull_hears_who_said_so(
+    registry: HostileRegistry, base: Path, challenge: str, answer: Answer, reason: str
+) -> None:
+    name = registry.image(b"layer")
+    asks = {"www-authenticate": f'{challenge} realm="http://{registry.address}/token",service="x"'}
+    registry.answers = {("GET", path): Answer(401, headers=asks) for _, path in registry.answers}
+    registry.answers["GET", "/token"] = answer
+    assert reason in await refused(registry, name, base)
+
+
 async def test_a_manifest_without_end_is_not_read_to_its_end(registry: HostileRegistry, base: Path) -> None:
     name = registry.manifest(b"{" + b" " * oci.MAX_MANIFEST + b"}")
     assert f"it answered with more than {oci.MAX_MANIFEST} bytes" in await refused(registry, name, base)
