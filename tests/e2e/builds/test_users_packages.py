@@ -22,7 +22,10 @@ from tests.e2e.builds.registry_images import layer_notes, pulled
 from tests.e2e.builds.test_image_story import Pool, worker_pool
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.long("dnf installs four packages in a sandbox, and a machine boots them"),
+]
 PACKAGES = ("usbguard", "kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
 LAYER = "RUN cat /usr/lib/installed/usbguard > /etc/seen\n"
 
