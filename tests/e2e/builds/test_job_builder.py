@@ -119,7 +119,7 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
 
 
 async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_wants_ends(
-    registry: LocalRegistry, jobs: StandInJobs
+    registry: LocalRegistry, jobs: StandInJobs, tmp_path: Path
 ) -> None:
     asking = order(registry, "RUN echo begun; sleep 2147483647")
     first = BuildLog()
@@ -135,7 +135,7 @@ async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_want
     await second.forget("worker-1")
     with pytest.raises(BuildFailed, match="deleted by somebody else"):
         await work
-    await reached(lambda: not processes_of_builds(), "the end of every process of the build")
+    await reached(lambda: not processes_of_builds(tmp_path), "the end of every process of the build")
     assert await left(jobs) == []
 
 
