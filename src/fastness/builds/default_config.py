@@ -1,6 +1,6 @@
 """The MachineOSConfig that the cluster writes for a pool that nobody described an image for.
 
-    kept(pool, config, mode)    what is to be done: make it, bring it to another place, hand it over, take it away, nothing
+    next_act(pool, config, mode)    what is to be done: make it, bring it to another place, hand it over, take it away, nothing
 
 It is an ordinary one, so that checks, builds, rollout and return are those of every other. Its label says that the cluster made
 it, and an annotation what the cluster wrote: somebody who changes its spec takes it over, and it is theirs from then on. It goes
@@ -35,7 +35,7 @@ class Act(Enum):
     KEEP_FOR_NODES = auto()
 
 
-def kept(pool: Object | None, config: Object | None, mode: ImageMode) -> Act:
+def next_act(pool: Object | None, config: Object | None, mode: ImageMode) -> Act:
     """What is to be done for a pool whose MachineOSConfig is this one, or none."""
     if mode.unreadable or pool is None or is_being_deleted(pool):
         return Act.NOTHING

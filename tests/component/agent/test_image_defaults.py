@@ -76,8 +76,8 @@ async def on_image(play: Play) -> None:
 async def test_defaults_of_the_image_are_left_to_it_and_who_hides_one_is_noticed(play: Play) -> None:
     async with play.alive():
         await on_image(play)
-        kept = {THEIRS: "ours\n", "/etc/kubernetes/x": "ours\n"}
-        assert in_etc(play) == kept, "where the distribution has a file of its own, ours stays over it"
+        expected = {THEIRS: "ours\n", "/etc/kubernetes/x": "ours\n"}
+        assert in_etc(play) == expected, "where the distribution has a file of its own, ours stays over it"
         link = play.machine.root / LINK
         assert str(link.readlink()).endswith("/usr/lib/systemd/system/ours.service"), (
             "and the unit still starts at boot"
@@ -93,7 +93,7 @@ async def test_defaults_of_the_image_are_left_to_it_and_who_hides_one_is_noticed
         await play.policies(files=[{"path": "/etc/sysctl.d", "actions": [{"type": "None"}]}])
         await play.want("rendered-worker-newer")
         await play.done("rendered-worker-newer")
-        assert in_etc(play) == {ARP: "newer\n", **kept}, "what changed wins over the image that is older"
+        assert in_etc(play) == {ARP: "newer\n", **expected}, "what changed wins over the image that is older"
         assert len(play.machine.power.reasons) == boots, "without a reboot"
 
 

@@ -136,10 +136,10 @@ async def test_what_cannot_be_made_says_why_on_the_config_map_and_in_an_event(em
         await look()
     reason = "data.mode: 'Enforced' is no mode. Say one of Disabled, Audit, Enforce."
     assert (await spec(cluster), await note(cluster)) == (None, f"refused: {reason}")
-    told = [
+    messages = [
         event["message"] for event in (await cluster.list(EVENTS)).items if event["reason"] == "FirstClusterRefused"
     ]
-    assert told == [f"no ConfidentialCluster was made: {reason}"]
+    assert messages == [f"no ConfidentialCluster was made: {reason}"]
     # Mended by the same hands, it is made.
     await cluster.patch(CONFIG_MAP.resource, ASKED, {"data": ENFORCE}, PatchType.MERGE, NAMESPACE)
     async with looking(cluster) as look:

@@ -154,18 +154,18 @@ async def test_more_than_a_part_has_is_not_read_to_its_end(registry: HostileRegi
 
 async def test_a_password_goes_to_no_server_of_tokens_without_tls() -> None:
     """Of a registry that speaks TLS: anybody on the way would read it."""
-    asked: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
+        requests.append(request)
         return httpx.Response(401, headers={"www-authenticate": 'Bearer realm="http://tokens.example/t",service="x"'})
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
         place = Place(oci.reference(f"registry.example/os@sha256:{'a' * 64}"), False, ("robot", "password"))
         with pytest.raises(Refused, match="no server of tokens that speaks TLS"):
             await Session(http, place).exists()
-    assert [request.url.host for request in asked] == ["registry.example"]
-    assert not any("authorization" in request.headers for request in asked)
+    assert [request.url.host for request in requests] == ["registry.example"]
+    assert not any("authorization" in request.headers for request in requests)
 
 
 @pytest.mark.parametrize("body", [b'{"token": 7}', b'{"token": "a\\nb"}', b"[]", b"{}", b'{"token": "\xc3\xbc"}'])

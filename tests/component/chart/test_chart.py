@@ -118,9 +118,9 @@ def test_only_our_own_definitions_come_without_asking_and_keys_and_record_outliv
 def test_the_first_cluster_is_asked_for_and_no_release_owns_it(helm: Path, defaults: Documents) -> None:
     assert "first-cluster" not in of_kind(defaults, "ConfigMap")
     made = rendered(helm, "--set", "cluster.create=true,cluster.mode=Enforce,webhook.enabled=false")
-    asked = of_kind(made, "ConfigMap")["first-cluster"]
-    assert FirstCluster.of(asked) == FirstCluster("Enforce", simulated=False, await_webhook=False)
-    assert asked["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    config_map = of_kind(made, "ConfigMap")["first-cluster"]
+    assert FirstCluster.of(config_map) == FirstCluster("Enforce", simulated=False, await_webhook=False)
+    assert config_map["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     assert of_kind(made, "ConfidentialCluster") == {}
     hooks = [entry for entry in made if "helm.sh/hook" in (entry["metadata"].get("annotations") or {})]
     assert {entry["metadata"]["annotations"]["helm.sh/hook"] for entry in hooks} == {"test"}, "nothing waits on install"

@@ -185,10 +185,10 @@ async def test_images_of_the_config_map_become_a_stream_that_pools_follow(
     assert (await workers.settled())["status"]["osImageStream"] == {"name": "rhel-10"}
     assert "by default rhel-10" in await says(workers, "True", "StreamsOffered")
     # What was read once is not read again: an image by digest never changes.
-    asked = len(registry.asked)
+    questions = len(registry.asked)
     await workers.cluster.create(CONFIG, config("99-motd"))
     await workers.settled(goal_is_not=await workers.goal())
-    assert len(registry.asked) == asked == 2
+    assert len(registry.asked) == questions == 2
 
 
 async def test_another_default_reaches_the_pools_that_name_no_stream(workers: WorkerPool, registry: Registry) -> None:
@@ -206,7 +206,7 @@ async def test_another_default_reaches_the_pools_that_name_no_stream(workers: Wo
     await boots(workers, image("rhel-10"))
     await workers.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-9"}}}, PatchType.MERGE)
     await boots(workers, image("rhel-9"))
-    assert all("etcd" not in asked for asked in registry.asked)
+    assert all("etcd" not in question for question in registry.asked)
 
 
 async def test_the_release_wins_over_the_config_map_where_both_have_a_stream(
@@ -320,7 +320,7 @@ async def test_streams_of_another_version_of_ours_are_made_anew_before_anything_
     registry.has("rhel-10")
     await name_stream(workers, "rhel-10")
     await offered(workers, "rhel-10", "rhel-10")
-    asked = len(registry.asked)
+    questions = len(registry.asked)
     older = {"metadata": {"annotations": {names.CONTROLLER_VERSION: "fastness-0.0.1"}}}
     await workers.cluster.patch(STREAM, "cluster", older, PatchType.MERGE)
 
@@ -329,7 +329,7 @@ async def test_streams_of_another_version_of_ours_are_made_anew_before_anything_
         return notes[names.CONTROLLER_VERSION] != "fastness-0.0.1"
 
     await until(so, "the OSImageStream is of the other version")
-    assert len(registry.asked) > asked
+    assert len(registry.asked) > questions
 
 
 async def test_runc_is_refused_on_a_stream_that_does_not_have_it(workers: WorkerPool, registry: Registry) -> None:

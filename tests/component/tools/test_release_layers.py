@@ -173,12 +173,12 @@ def test_layers_that_nobody_builds_with_are_forgotten_and_the_ones_in_use_stay(t
     cache.mkdir()
 
     def made(key: str, age: float) -> layer.Layer:
-        kept = layer.kept(cache, key, lambda place: ((place / "file").write_text(key * 100), ())[1])
+        entry = layer.kept(cache, key, lambda place: ((place / "file").write_text(key * 100), ())[1])
         (cache / f"root-{key}").mkdir()
         (cache / f"root-{key}" / "file").write_bytes(bytes(1000))
         moment = time.time() - age
         os.utime(cache / f"layer-{key}.json", (moment, moment))
-        return kept
+        return entry
 
     day = 24 * 3600.0
     made("oldest", 9 * day), made("older", 8 * day), made("old", 2 * day), made("young", 60.0)

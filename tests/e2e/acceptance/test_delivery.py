@@ -187,8 +187,8 @@ def test_the_gate_gives_nothing_of_what_it_gave_before_once_the_broker_delivers(
     trust = ssl.create_default_context(cadata=base64.b64decode(doors).decode())
 
     def watched() -> list[str]:
-        shown = cluster.fastness("audit", "show", "--what", "release", "-o", "json").json
-        return [entry["grant"] for entry in shown if entry["who"].startswith("ticket:")]
+        entries = cluster.fastness("audit", "show", "--what", "release", "-o", "json").json
+        return [entry["grant"] for entry in entries if entry["who"].startswith("ticket:")]
 
     with httpx.Client(verify=trust, trust_env=False, headers=headers) as machine:
         assert machine.get(url).status_code == 401, "a ticket is nothing where proof is demanded"

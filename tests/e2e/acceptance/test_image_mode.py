@@ -59,8 +59,8 @@ class ImageMode(Acceptance):
 
     def values(self, image: str) -> dict[str, str]:
         """What machines will measure that boot an image, by name; empty before it is known."""
-        shown = self.fastness("image", "show", image, "-o", "json")
-        return {each["name"]: each["value"] for each in shown.json["values"]} if shown.code == 0 else {}
+        description = self.fastness("image", "show", image, "-o", "json")
+        return {each["name"]: each["value"] for each in description.json["values"]} if description.code == 0 else {}
 
     def builds(self) -> list[dict[str, Any]]:
         """The builds that succeeded."""

@@ -187,9 +187,9 @@ def test_the_stub_of_an_old_installer_stays_as_it_is_and_brings_machines_in(old:
     old.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": place, "data": data})
     managed = ("secret", f"{POOL}-user-data-managed", "-n", "openshift-machine-api", "--ignore-not-found")
     eventually(lambda: old.cluster.kubectl("get", *managed).out, "the managed Secret beside it")
-    kept = old.cluster.get("secret", place["name"], "-n", place["namespace"])["data"]
-    assert kept == data, "not one byte changed"
-    booted = json.loads(base64.b64decode(kept["userData"]))["ignition"]
+    stored = old.cluster.get("secret", place["name"], "-n", place["namespace"])["data"]
+    assert stored == data, "not one byte changed"
+    booted = json.loads(base64.b64decode(stored["userData"]))["ignition"]
     source = httpx.URL(booted["config"]["append"][0]["source"])
     believed = booted["security"]["tls"]["certificateAuthorities"][0]["source"].partition(",")[2]
     assert base64.b64decode(believed) == old.authority.read_bytes()

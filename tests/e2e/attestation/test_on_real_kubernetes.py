@@ -254,8 +254,8 @@ def test_what_a_later_release_wrote_outlives_the_older_program(site: tuple[Site,
 
     stored = eventually(settled, "the status of now")
     assert (changed, stored["spec"][MEMBER], stored["status"][MEMBER]) == (0, {"word": "spec"}, {"word": "status"})
-    kept = run(["kubectl", "get", machine, "-n", "fastness-system", "-o", "json"], here.env).json
-    assert kept["spec"][MEMBER] == {"word": "machine"}
+    after = run(["kubectl", "get", machine, "-n", "fastness-system", "-o", "json"], here.env).json
+    assert after["spec"][MEMBER] == {"word": "machine"}
     assert here.fastness("attest", "explain", machine.rpartition("/")[2]).code in (0, 1), "its reader reads them, too"
 
 

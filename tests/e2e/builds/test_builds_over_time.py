@@ -158,8 +158,8 @@ class Site:
                             return value
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            said = [(each["metadata"]["name"], each.get("status")) for each in await self.builds()]
-            raise AssertionError(f"in vain for {what}: {said}") from None
+            states = [(each["metadata"]["name"], each.get("status")) for each in await self.builds()]
+            raise AssertionError(f"in vain for {what}: {states}") from None
 
     async def says(self, reason: str) -> str:
         """What the pool says of its image, when it says this."""

@@ -134,10 +134,10 @@ class Pool:
 
     async def log(self, build: JsonObject) -> str:
         """What is kept of a build's log."""
-        kept = await self.cluster.get(
+        log_map = await self.cluster.get(
             CONFIG_MAP.resource, log_name(build["metadata"]["name"]), names.OPERATOR_NAMESPACE
         )
-        return str(kept["data"][LOG])
+        return str(log_map["data"][LOG])
 
     async def says(self, kind: str) -> JsonObject:
         return dict(condition(await self.get(), kind) or {})
@@ -252,17 +252,17 @@ async def test_a_layer_becomes_the_image_that_machines_boot_and_deleting_it_brin
 async def _phases(pool: Pool) -> list[str]:
     """What `kubectl get machineosbuild -w` shows of the first build, from its creation to its end."""
     (build,) = await pool.builds()
-    seen: list[str] = []
+    lines: list[str] = []
     async with pool.cluster.watch(MACHINE_OS_BUILD.resource, since=pool.since) as events, asyncio.timeout(PATIENCE):
         async for event in events:
             true = [
                 each for each in (event.object.get("status") or {}).get("conditions") or () if each["status"] == "True"
             ]
-            seen += [each["type"] for each in true if each["type"] not in seen]
-            if "Succeeded" in seen:
+            lines += [each["type"] for each in true if each["type"] not in lines]
+            if "Succeeded" in lines:
                 break
     assert build["status"]["buildStart"] < build["status"]["buildEnd"]
-    return seen
+    return lines
 
 
 async def _told_everywhere(pool: Pool, image: str) -> None:

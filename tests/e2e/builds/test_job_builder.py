@@ -85,8 +85,8 @@ async def reached(holds: Callable[[], bool], what: str) -> None:
 async def left(jobs: StandInJobs) -> list[str]:
     """What of builds is in the cluster."""
     kinds = (JOB.resource, CONFIG_MAP.resource, SECRET.resource)
-    found = [each for kind in kinds for each in (await jobs.cluster.list(kind, Scope(NAMESPACE))).items]
-    return sorted(each["metadata"]["name"] for each in found if each["metadata"]["name"] != "kube-root-ca.crt")
+    objects = [each for kind in kinds for each in (await jobs.cluster.list(kind, Scope(NAMESPACE))).items]
+    return sorted(each["metadata"]["name"] for each in objects if each["metadata"]["name"] != "kube-root-ca.crt")
 
 
 @pytest.mark.row("003-52")

@@ -104,13 +104,13 @@ def running_registry(
     (port,) = free_ports(1)
     registry = LocalRegistry(f"127.0.0.1:{port}")
     config = directory / "registry.yml"
-    told = json.loads(settings.registry_settings(str(directory / "storage"), registry.address))
+    document = json.loads(settings.registry_settings(str(directory / "storage"), registry.address))
     if passwords:
         (directory / "htpasswd").write_text(passwords)
-        told["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}
+        document["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}
     if deletes:
-        told["storage"]["delete"] = {"enabled": True}
-    config.write_text(json.dumps(told))
+        document["storage"]["delete"] = {"enabled": True}
+    config.write_text(json.dumps(document))
     started = Program.start(program, ["serve", str(config)], directory, os.getpid())
     try:
         _until_ready(registry, started)

@@ -141,10 +141,10 @@ class Scripted:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split()[1]
         lines = [line.partition(": ") for line in head.split("\r\n")[1:]]
-        shown = next((value for key, _, value in lines if key.lower() == "authorization"), "")
-        self.shown.append((path.partition("?")[0], shown))
+        header = next((value for key, _, value in lines if key.lower() == "authorization"), "")
+        self.shown.append((path.partition("?")[0], header))
         for start, (status, headers, body) in self.answers.items():
-            if path.startswith(start) and not (status.startswith("401") and shown.startswith("Bearer ")):
+            if path.startswith(start) and not (status.startswith("401") and header.startswith("Bearer ")):
                 text = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
                 writer.write(f"HTTP/1.1 {status}\r\n{text}content-length: {len(body)}\r\n\r\n".encode() + body)
                 break

@@ -28,9 +28,9 @@ SECRET = json.dumps(
     ],
 )
 def test_passwords_and_tokens_are_looked_for_as_they_are_written(made_of: BuildInputs, place: str) -> None:
-    told = credential_in(made_of, (b"", SECRET))
-    assert told.startswith(f"{place} holds a password of a registry") if place else told == ""
-    assert "correct horse" not in told, "and are not repeated"
+    sentence = credential_in(made_of, (b"", SECRET))
+    assert sentence.startswith(f"{place} holds a password of a registry") if place else sentence == ""
+    assert "correct horse" not in sentence, "and are not repeated"
 
 
 @pytest.mark.parametrize("secret", [b"", b"no json", b"[]", b'{"auths": 1}', b'{"auths": {"a": {"auth": "%"}}}'])

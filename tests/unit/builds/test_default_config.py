@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.builds.default_config import Act, kept, manifest, move
+from fastness.builds.default_config import Act, manifest, move, next_act
 from fastness.builds.leaving import stranded
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.rollout.image_mode import ImageMode, PushPlace, UpdatePath
@@ -21,36 +21,36 @@ def changed(**spec: Any) -> dict[str, Any]:
 
 
 def test_one_is_made_for_a_pool_with_machines_and_goes_with_the_setting() -> None:
-    assert kept(POOL, None, ON) is Act.MAKE
-    assert kept({**POOL, "status": {}}, None, ON) is Act.NOTHING
-    assert kept(POOL, MADE, ON) is Act.NOTHING
-    assert kept(POOL, MADE, OFF) is Act.REMOVE
-    assert kept(POOL, None, OFF) is Act.NOTHING
+    assert next_act(POOL, None, ON) is Act.MAKE
+    assert next_act({**POOL, "status": {}}, None, ON) is Act.NOTHING
+    assert next_act(POOL, MADE, ON) is Act.NOTHING
+    assert next_act(POOL, MADE, OFF) is Act.REMOVE
+    assert next_act(POOL, None, OFF) is Act.NOTHING
 
 
 def test_its_images_follow_the_place_and_stay_where_they_are_while_none_is_named() -> None:
     other = PushPlace("registry.example/other", "push")
-    assert kept(POOL, MADE, ON._replace(place=other)) is Act.MOVE
+    assert next_act(POOL, MADE, ON._replace(place=other)) is Act.MOVE
     patch = move(POOL, other)
     moved = {**MADE, "spec": patch["spec"], "metadata": {**MADE["metadata"], **patch["metadata"]}}
-    assert kept(POOL, moved, ON._replace(place=other)) is Act.NOTHING
-    assert kept(POOL, MADE, ON._replace(place=None)) is Act.NOTHING
+    assert next_act(POOL, moved, ON._replace(place=other)) is Act.NOTHING
+    assert next_act(POOL, MADE, ON._replace(place=None)) is Act.NOTHING
 
 
 def test_what_somebody_changed_is_theirs_and_what_somebody_wrote_was_never_ours() -> None:
     theirs = changed(containerFile=[{"content": "RUN true"}])
-    assert kept(POOL, theirs, ON) is kept(POOL, theirs, OFF) is Act.HAND_OVER
+    assert next_act(POOL, theirs, ON) is next_act(POOL, theirs, OFF) is Act.HAND_OVER
     written = {"metadata": {"name": "worker"}, "spec": MADE["spec"]}
-    assert kept(POOL, written, OFF) is Act.NOTHING
+    assert next_act(POOL, written, OFF) is Act.NOTHING
 
 
 def test_a_setting_that_cannot_be_read_takes_nothing_away() -> None:
-    assert kept(POOL, MADE, OFF._replace(unreadable=True)) is Act.NOTHING
+    assert next_act(POOL, MADE, OFF._replace(unreadable=True)) is Act.NOTHING
 
 
 def test_one_whose_nodes_would_not_come_back_stays() -> None:
     stays = {**MADE, "status": {"conditions": [{"type": names.REMOVABLE, "status": "False", "message": "why"}]}}
-    assert kept(POOL, stays, OFF) is Act.KEEP_FOR_NODES
+    assert next_act(POOL, stays, OFF) is Act.KEEP_FOR_NODES
 
 
 def node(name: str, driver: str = "", image: str = "registry.example/os@sha256:0") -> dict[str, Any]:
@@ -64,9 +64,9 @@ def test_nodes_are_stranded_by_what_only_an_image_can_bring() -> None:
     assert "/usr/local" not in stranded(usr, [node("a")])
     assert stranded(usr, [node("b", image="")]) == ""
     packages = {"spec": {"extensions": ["usbguard"], "kernelType": "realtime"}}
-    told = stranded(packages, [node("a", "bootc"), node("b", "rpm-ostree")])
-    assert "kernelType realtime, extension usbguard would have to be layered, which only rpm-ostree does (a)" in told
-    assert "take this out of the MachineConfigs of the pool first" in told
+    problem = stranded(packages, [node("a", "bootc"), node("b", "rpm-ostree")])
+    assert "kernelType realtime, extension usbguard would have to be layered, which only rpm-ostree does (a)" in problem
+    assert "take this out of the MachineConfigs of the pool first" in problem
     assert (
         stranded(packages, [node("b", "rpm-ostree")])
         == stranded({"spec": {"kernelType": "default"}}, [node("a", "bootc")])

@@ -92,8 +92,8 @@ def test_a_machine_config_wins_in_etc_with_the_default_below_it_in_the_same_imag
 )
 def test_only_who_says_something_about_the_file_wins_over_it(unit: JsonObject, winner: str) -> None:
     mine = config("50-mine", {}, ({"name": "kubelet.service", **unit},))
-    (found,) = (each for each in defaults_of(sources(base(), mine), {"00-worker"}) if each.path.endswith("t.service"))
-    assert found.winner == winner
+    (default,) = (each for each in defaults_of(sources(base(), mine), {"00-worker"}) if each.path.endswith("t.service"))
+    assert default.winner == winner
 
 
 def test_a_drop_in_that_somebody_takes_away_leaves_no_default_that_nothing_would_hide() -> None:

@@ -48,8 +48,8 @@ def base(tmp_path: Path) -> Path:
 
 def test_the_layers_of_the_base_go_out_as_they_came_in(tmp_path: Path, base: Path) -> None:
     made = collected(image(tmp_path / "out", b"base" * 100, b"mine"), base)
-    kept, mine = made.parts[1:]
-    assert kept.path.is_relative_to(base)
+    base_part, mine = made.parts[1:]
+    assert base_part.path.is_relative_to(base)
     assert mine.path.is_relative_to(tmp_path / "out")
     assert oci.digest_of(made.manifest) == made.digest
 

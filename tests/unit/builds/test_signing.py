@@ -24,10 +24,10 @@ def signer(key: PrivateKey) -> ImageSigner:
 def test_what_is_beside_an_image_is_what_the_reader_of_signatures_finds() -> None:
     beside = signature_of(IMAGE, KEY.sign_der)
     assert beside.tag == signature_tag(DIGEST)
-    found = [Signature(beside.parts[part.digest], signature) for part, signature in parts(beside.manifest)]
+    signatures = [Signature(beside.parts[part.digest], signature) for part, signature in parts(beside.manifest)]
     mine, other = signer(KEY), signer(OTHER)
-    assert signed_by(DIGEST, [mine, other], found) == {key_id(mine)}
-    assert signed_by(f"sha256:{'2' * 64}", [mine], found) == frozenset()
+    assert signed_by(DIGEST, [mine, other], signatures) == {key_id(mine)}
+    assert signed_by(f"sha256:{'2' * 64}", [mine], signatures) == frozenset()
 
 
 def test_every_part_has_the_digest_and_the_size_that_the_manifest_says() -> None:

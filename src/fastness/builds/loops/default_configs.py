@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from fastness.builds.checks import pool_of
-from fastness.builds.default_config import Act, hand_over, kept, manifest, move, why_not_removed
+from fastness.builds.default_config import Act, hand_over, manifest, move, next_act, why_not_removed
 from fastness.builds.loops.statuses import CONFIGS
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.machineconfiguration import names
@@ -68,7 +68,7 @@ class DefaultConfigs:
     async def _keep(self, pool: JsonObject, mode: ImageMode) -> None:
         name = object_name(pool).name
         config = config_for(name, self._configs.list())
-        match kept(pool, config, mode):
+        match next_act(pool, config, mode):
             case Act.MAKE if mode.place is not None:
                 with suppress(AlreadyExists):
                     await self._cluster.create(CONFIGS, manifest(pool, mode.place), _AS)

@@ -236,16 +236,16 @@ def test_a_host_gets_the_driver_that_it_is_made_for(
 
 
 def test_the_programs_themselves_are_asked_what_a_host_is(machine: Machine) -> None:
-    asked = commands(machine, Pauses())
+    runner = commands(machine, Pauses())
     programs = machine.program("bootc"), machine.program("rpm-ostree")
 
     def chosen() -> Choice:
-        return detect(asked, bootc_program=programs[0], rpm_ostree_program=programs[1])
+        return detect(runner, bootc_program=programs[0], rpm_ostree_program=programs[1])
 
     assert chosen() == Choice("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
     machine.change(composefs="Bls")
     assert chosen().driver == "bootc"
-    absent = detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",))
+    absent = detect(runner, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",))
     assert absent.driver == "none"
     assert "package host" in absent.why
 

@@ -137,7 +137,7 @@ def test_an_image_that_is_older_than_a_policy_is_built_anew_with_the_next_change
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "sentence"),
     [
         (described("NONSENSE"), "spec.containerFile[0].content: line 1: NONSENSE is no instruction"),
         (described(machineConfigPool={"name": "infra"}), "there is no pool 'infra' (there are: master, worker)"),
@@ -145,10 +145,10 @@ def test_an_image_that_is_older_than_a_policy_is_built_anew_with_the_next_change
     ],
 )
 def test_a_plan_of_what_cannot_be_built_says_why_and_ends_with_no(
-    tmp_path: Path, change: JsonObject, said: str
+    tmp_path: Path, change: JsonObject, sentence: str
 ) -> None:
     result = run(tmp_path, [BEFORE], [change], "plan", "-f", "CHANGE", "--offline", "CLUSTER")
-    assert said in result.stdout
+    assert sentence in result.stdout
     assert result.exit_code == 1
 
 
