@@ -55,7 +55,7 @@ ENGINES: Final = (
 SUITE: Final = "bookworm-backports"
 META: Final = "linux-image-cloud-amd64"
 KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-ARCHIVE: Final = "http://deb.debian.org/debian"
+STABLE: Final = "bookworm"
 SECONDS: Final = 300
 
 
@@ -139,7 +139,7 @@ def _fetched(root: Path) -> Path:
         scratch = Path(name)
         # A directory of its own: the lists of the host stay as they are. Root may write here, apt's own user may not.
         (scratch / "lists/partial").mkdir(parents=True)
-        (scratch / "sources").write_text(f"deb [signed-by={KEYRING}] {ARCHIVE} {SUITE} main\n")
+        (scratch / "sources").write_text(f"deb [signed-by={KEYRING}] {_archive()} {SUITE} main\n")
         apt = [
             f"-oDir::Etc::sourcelist={scratch}/sources", "-oDir::Etc::sourceparts=-", f"-oDir::State::lists={scratch}/lists",
             f"-oDir::Cache={scratch}/cache", "-oAcquire::Languages=none", "-oAPT::Sandbox::User=root",
@@ -159,6 +159,16 @@ def _fetched(root: Path) -> Path:
         modules.rename(unpacked / "modules")
         unpacked.rename(target)
         return target
+
+
+def _archive() -> str:
+    """Where this host gets its packages: the backports lie beside the stable release."""
+    places = _run("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
+    for line in places.splitlines():
+        codename, _, place = line.partition(" ")
+        if codename == STABLE and place:
+            return place
+    raise NoEngines(f"apt knows no archive of {STABLE}", "the kernel comes from Debian's archive, with apt")
 
 
 def _run(*command: str, where: Path | None = None) -> str:
