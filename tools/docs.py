@@ -24,27 +24,23 @@ from typing import Any
 import click
 
 import fastness
-from fastness.agent.host.driver_tasks import TASKS, Task
 from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
 from fastness.cli.errors import Exit
 from fastness.cli.main import VERBS, cli
 from fastness.kinds.kind import Kind, Scope
-from fastness.kinds.machineconfiguration.names import OsDriverRule
 from fastness.kinds.not_acted_on import EMBEDDED, EVERYWHERE, NotActedOn
 from fastness.kinds.registry import all_kinds
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.not_acted_on import EmbeddedNotActedOnLoop
 from fastness.kube.informers import Informers
-from fastness.machineconfig.rollout.image_mode import TABLE as STAGES
-from fastness.machineconfig.rollout.image_mode import Stage
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import SystemEntropy
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path
 
-from tools import acceptance, chart_pages, maps, reach  # noqa: E402
+from tools import acceptance, chart_pages, driver_pages, maps, reach  # noqa: E402
 
 REFERENCE = Path("docs/reference")
 COMMAND = "python tools/docs.py --write"
@@ -419,43 +415,6 @@ def _proof(tests: Sequence[str]) -> str:
     return ", ".join(f"`{test}`" for test in tests)
 
 
-def os_drivers() -> str:
-    """What each driver of operating systems does, by the tests that hold it to that."""
-    intro = (
-        "What deploys the operating system of a machine, and which of the tasks it does. Each cell is held by the test of its "
-        "name, for each driver, in `tests/component/agent/host/test_driver_tasks.py`, "
-        "against a program that stands in for the real one."
-    )
-    rows = ((driver, *(does[task].how for task in Task)) for driver, does in TASKS.items())
-    ready = (
-        (driver, ", ".join(task for task in Task if not does[task].done) or "nothing") for driver, does in TASKS.items()
-    )
-    return page(
-        "Drivers of operating systems",
-        intro,
-        table(("Driver", *Task), rows),
-        table(("Driver", "Left to the image"), ready),
-        "## Stage and gates",
-        "What the stage of image mode (`fastness.dev/image-mode-stage` of MachineConfiguration `cluster`) and the gates of "
-        "FeatureGate `cluster` mean: how changes reach nodes of pools without a MachineOSConfig, and what deploys hosts. A host "
-        "with layered packages keeps rpm-ostree and says so; with bootc alone it keeps its image.",
-        table(("Gates that are on", *(f"Stage {stage}" for stage in Stage)), _stages()),
-    )
-
-
-_DRIVERS = {
-    OsDriverRule.BY_HOST: "by the host",
-    OsDriverRule.BOOTC_FIRST: "bootc where it can",
-    OsDriverRule.BOOTC_ALONE: "bootc alone",
-}
-
-
-def _stages() -> Iterator[tuple[str, ...]]:
-    for gates in STAGES[Stage.DUAL]:
-        cells = (STAGES[stage][gates] for stage in Stage)
-        yield ", ".join(sorted(gates)) or "none", *(f"{cell.path}; {_DRIVERS[cell.driver]}" for cell in cells)
-
-
 PAGES: Mapping[str, Callable[[], str]] = {
     "acceptance.md": acceptance_rows,
     "chart.md": lambda: page("Values of the chart", *chart_pages.chart_values(table)),
@@ -467,7 +426,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "log-events.md": log_events,
     "metrics.md": metric_names,
     "not-acted-on.md": not_acted_on,
-    "os-drivers.md": os_drivers,
+    "os-drivers.md": lambda: page("Drivers of operating systems", *driver_pages.os_drivers(table)),
     "permissions.md": lambda: page("Every right of every role", *chart_pages.permissions(table)),
     "seed-001.md": manual_rows,
     "who-may-write-what.md": who_may_write_what,
