@@ -2,6 +2,7 @@
 
     port.py             The `Cluster` port: all that controllers and doors know of an API server
     errors.py           Why the API said no, the same for both adapters, and why it could not even be asked
+    positions.py        Positions in the history of a cluster: may a watch go on from one, or is this another cluster?
     readable.py         How large and how deep an object may be that anything here reads
     events.py           Events: what a controller or a door tells the user about an object
     client/             The HTTPS adapter: the `Cluster` port on any Kubernetes API server

@@ -18,6 +18,7 @@ from fastness.keys.certificates import secret_name
 from fastness.keys.keyrings import KeySecret
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kube.port import Cluster
+from fastness.machineconfig.trust import image_pull
 from fastness.protocol.door import DoorRole
 from fastness.record.live.log_key import SECRET as RECORD_KEY
 from fastness.release.live.vault_secret import NAME as VAULT
@@ -101,4 +102,5 @@ async def test_a_wrong_wish_is_refused(embedded_server: Embedded, words: tuple[s
 def test_no_secret_of_a_role_is_forgotten() -> None:
     """Each has a rotation, or is none of the keys that one verb can change."""
     apart = {GUARD, VAULT, RECORD_KEY, legacy_stubs.ISSUED, legacy_stubs.IMPORTED, *map(secret_name, DoorRole)}
+    apart.add(image_pull.NAME)  # a login of a registry, which its administrator changes there
     assert {name for role in ACCOUNTS for name in role.secrets} - apart == set(BY_NAME) - {"api-record-key"}

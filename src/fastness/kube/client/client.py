@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,9 @@ class KubeCluster:
             item.setdefault("kind", resource.kind)
         return Page(items, meta.resource_version, meta.continue_, meta.remaining_item_count, unreadable)
 
+    async def _newest(self, resource: Resource, scope: Scope) -> str:
+        return (await self._page(resource, scope, 1, "", "")).resource_version
+
     @asynccontextmanager
     async def watch(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
@@ -139,6 +143,7 @@ class KubeCluster:
             self._entropy,
             self._capabilities,
             lambda: self.list(resource, scope),
+            partial(self._newest, resource, scope),
             version="" if initial else since,
         )
         async with aclosing(watch.events(initial=initial)) as events:

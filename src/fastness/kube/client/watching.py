@@ -5,6 +5,10 @@ version that it saw, bookmarks included, and the reader notices nothing. It ends
 version is too old (`Expired`), the server stays away (`Unavailable`), or the initial state was cut short, which cannot be resumed
 without forgetting deletions. A watch without version or initial state has no position to go on from and ends with its connection.
 
+Behind a connection that broke there may be another cluster: one that was made anew, or brought back from a backup. It is younger
+than the position, and would say nothing until it is as old. So its present version is asked for first, and a younger one is
+`Expired` as well.
+
 One object that cannot be read is an event like any other, with the reason instead of its content: it ends no watch.
 
 The initial state comes from the server (`sendInitialEvents`) where it knows how; otherwise from a list that is told as events.
@@ -24,6 +28,7 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.client.transport import Broken, Call, Transport
 from fastness.kube.errors import ApiError, BadRequest, InternalError, Invalid, TooLarge, Unavailable, from_status
 from fastness.kube.port import Event, EventType, Page
+from fastness.kube.positions import require_same_past
 from fastness.kube.readable import READABLE, identity_of, too_deep
 from fastness.runtime.clock import Entropy
 
@@ -139,6 +144,7 @@ class Watch:
     entropy: Entropy
     capabilities: Capabilities
     list_all: Callable[[], Awaitable[Page]]
+    newest: Callable[[], Awaitable[str]]
     version: str = ""
 
     async def events(self, *, initial: bool) -> AsyncGenerator[Event, None]:
@@ -147,10 +153,13 @@ class Watch:
             async with aclosing(self._initial()) as events:
                 async for event in events:
                     yield event
-        fruitless = 0
+        fruitless, broke = 0, False
         while True:
             fruitless += 1
             try:
+                if broke:
+                    require_same_past(await self.newest(), self.version)
+                broke = False
                 async with aclosing(self._connection({})) as events:
                     async for event in events:
                         fruitless = 0
@@ -160,6 +169,7 @@ class Watch:
                 # be told.
                 if fruitless >= BREAKS or not self.version:
                     raise
+                broke = True
             if not self.version:
                 return
             if fruitless:

@@ -4,7 +4,8 @@ The dance, so that nobody else has to know it:
 
 1. Watch with initial state; collect until `Synced`, then make the cache equal to it in one step (`Cache.replace`).
 2. Follow events. Bookmarks move the position, so that a quiet watch stays young.
-3. A watch that ended or failed goes on from the position. `Expired`, or a kind that is not served, means step 1 again.
+3. A watch that ended or failed goes on from the position. `Expired`, or a kind that is not served, means step 1 again; so does a
+   cluster that is younger than the position, because it is another one.
 4. Failures wait longer each time, with jitter; an event that arrives resets the wait.
 5. API servers send bookmarks once a minute. A watch that says nothing for longer hangs on a connection that is dead and does not
    know it: it is given up, and step 1 follows on another.
@@ -37,6 +38,7 @@ from fastness.kube.informers.cache import Cache, CacheChange, Indexer, IndexerFa
 from fastness.kube.informers.placed import require_place
 from fastness.kube.informers.set_aside import AsideObjects
 from fastness.kube.port import EVERYWHERE, Cluster, Event, EventType, Scope
+from fastness.kube.positions import require_same_past
 from fastness.observe.logs import logger
 from fastness.observe.metrics import DEFECTS, RELISTS
 from fastness.runtime.clock import Clock, Entropy
@@ -201,6 +203,8 @@ class Informer:
 
     async def _follow(self) -> None:
         """Go on from the position."""
+        page = await self._cluster.list(self.resource, self.scope, limit=1)
+        require_same_past(page.resource_version, self._position)
         async with self._cluster.watch(self.resource, self.scope, since=self._position) as events:
             with self._touch():
                 async for event in events:

@@ -70,10 +70,20 @@ async def test_a_watch_that_the_server_closes_goes_on_from_the_last_version() ->
 async def test_a_watch_that_breaks_within_a_line_goes_on_without_it() -> None:
     line = event("MODIFIED", "a", "7")
     broken = streaming(event("ADDED", "a", "6"), line[:10], breaks=httpx.ReadError("x"))
-    script = Script(broken, streaming(line))
+    script = Script(broken, listing("a", version="6"), streaming(line))
     async with script.cluster() as cluster:
         assert types_and_versions(await take(cluster, 2, since="5")) == [("ADDED", "6"), ("MODIFIED", "7")]
-    assert script.params(1)["resourceVersion"] == "6"
+    assert script.params(1) == {"limit": "1"}, "whether it is the same cluster is asked first"
+    assert script.params(2)["resourceVersion"] == "6"
+
+
+@pytest.mark.parametrize(("newest", "goes_on"), [("5", False), ("6", True), ("60", True), ("another-kind", True)])
+async def test_a_watch_that_broke_does_not_go_on_at_a_cluster_that_is_younger(newest: str, goes_on: bool) -> None:
+    broken = streaming(event("ADDED", "a", "6"), breaks=httpx.ReadError("x"))
+    script = Script(broken, listing(version=newest), streaming(event("MODIFIED", "a", "61")))
+    async with script.cluster() as cluster:
+        with contextlib.nullcontext() if goes_on else pytest.raises(Expired, match="made anew or restored"):
+            assert len(await take(cluster, 2, since="5")) == 2
 
 
 async def test_connections_that_bring_nothing_are_repeated_with_growing_pauses() -> None:
@@ -85,7 +95,8 @@ async def test_connections_that_bring_nothing_are_repeated_with_growing_pauses()
 
 
 async def test_a_server_that_breaks_every_stream_is_unavailable_in_the_end() -> None:
-    script = Script(*[streaming(breaks=httpx.ReadError("x")) for _ in range(4)])
+    broken = [(streaming(breaks=httpx.ReadError("x")), listing(version="5")) for _ in range(4)]
+    script = Script(*[answer for pair in broken for answer in pair])
     async with script.cluster() as cluster:
         with pytest.raises(Unavailable):
             await take(cluster, 1, since="5")

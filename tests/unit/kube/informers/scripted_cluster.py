@@ -14,7 +14,7 @@ from typing import Any
 
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.errors import ApiError, Expired
-from fastness.kube.port import EVERYWHERE, Event, EventType, Scope
+from fastness.kube.port import EVERYWHERE, Event, EventType, Page, Scope
 
 THING = Resource("", "v1", "pods", "Pod", namespaced=True)  # a kind that is read in every namespace
 
@@ -60,6 +60,15 @@ class ScriptedCluster:
             self.version += 1
             last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
             self._record(Event(EventType.DELETED, last))
+
+    async def list(self, _resource: Resource, _scope: Scope = EVERYWHERE, *, limit: int = 0) -> Page:
+        """The first objects, at the version of now."""
+        return Page([*self.objects.values()][: limit or None], str(self.version))
+
+    def begin_anew(self) -> None:
+        """Another cluster is behind the same address: younger, and without anything."""
+        self.version, self.compacted = 0, 0
+        self.objects, self.history = {}, []
 
     def replace(self, name: str, value: int) -> None:
         """Delete an object and create another of that name."""

@@ -271,6 +271,22 @@ async def test_an_expired_version_means_a_new_state_and_unseen_deletions_are_tol
     assert relists() == before + 1
 
 
+async def test_a_cluster_that_is_younger_than_the_position_is_another_one_and_is_believed_at_once() -> None:
+    world, before = ScriptedCluster(), relists()
+    for number in range(9):
+        world.put(f"old-{number}")
+    informer, mirror = informer_of(world), Mirror()
+    informer.subscribe(mirror)
+    async with running(informer):
+        await informer.synced()
+        world.disconnect(Unavailable("down"))
+        world.begin_anew()
+        world.put("new")
+        await settle(lambda: mirror.objects == world.objects)
+    assert list(mirror.objects) == ["new"]
+    assert relists() == before + 1
+
+
 def relists() -> float:
     """How often informers of the kind had to list again."""
     name = "fastness_informer_relists_total"
