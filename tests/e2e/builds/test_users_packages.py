@@ -81,6 +81,9 @@ async def test_extensions_and_kernel_of_a_machine_config_are_in_the_image_that_c
         answer = json.loads(listed.stdout)
         assert answer["image"] == image
         assert {package["name"]: package["version"] for package in answer["packages"]} == dict.fromkeys(PACKAGES, "1-1")
+        bill = await asyncio.to_thread(lambda: CliRunner().invoke(cli, [*words, "--sbom"]))
+        purls = {component["purl"].partition("?")[0] for component in json.loads(bill.stdout)["components"]}
+        assert purls == {f"pkg:rpm/{name}@1-1" for name in PACKAGES}, "what scanners read"
         assert pool.booted() == {pool.base}, "the rollout waits"
         assert "paused" in json.dumps(await pool.get())
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
+from fastness.builds.sbom import DEB, RPM, Component, bill_of_materials
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
 from fastness.cli.room_errors import reported_errors
 from fastness.formats.errors import FormatError
 from fastness.formats.package_lists import DATABASES, Package
+from fastness.formats.package_lists import RPM as RPM_DATABASES
 from fastness.formats.words import counted
 from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kube.errors import NotFound
@@ -33,15 +36,20 @@ _HINT = "Give --authfile or --ca if the registry asks for it; registries without
 @click.argument("image")
 @click.option("--authfile", type=_FILE, default=None, help="A pull secret (.dockerconfigjson).")
 @click.option("--ca", type=_FILE, default=None, help="Certificates of registries, beside those of the system.")
+@click.option("--sbom", is_flag=True, help="Print a bill of materials for scanners (CycloneDX, JSON).")
 @cluster_options
 @output_option
 def packages_of(
-    image: str, authfile: Path | None, ca: Path | None, kubeconfig: Path | None, context: str, output: str
+    image: str, authfile: Path | None, ca: Path | None, sbom: bool, kubeconfig: Path | None, context: str, output: str
 ) -> None:
     """List the packages of an image, from its registry: IMAGE is one by digest, or a pool whose image was built."""
     credentials, trust = authfile.read_bytes() if authfile else b"", ca.read_text() if ca else ""
     with reported_errors():
-        reference, listed = asyncio.run(_listed(image, credentials, trust, kubeconfig, context))
+        reference, databases = asyncio.run(_listed(image, credentials, trust, kubeconfig, context))
+    if sbom:
+        click.echo(bill_of_materials(reference, _components(databases)))
+        return
+    listed = [package for packages in databases.values() for package in packages]
     if output == "json":
         show_json({"image": reference, "packages": [package._asdict() for package in listed]})
         return
@@ -49,9 +57,15 @@ def packages_of(
     click.echo(f"{counted(len(listed), 'package')} in {reference}.")
 
 
+def _components(databases: Mapping[str, Sequence[Package]]) -> Iterator[Component]:
+    for path, listed in databases.items():
+        for package in listed:
+            yield Component(*package, RPM if path in RPM_DATABASES else DEB)
+
+
 async def _listed(
     image: str, credentials: bytes, trust: str, kubeconfig: Path | None, context: str
-) -> tuple[str, list[Package]]:
+) -> tuple[str, dict[str, list[Package]]]:
     async with connected(kubeconfig, context) as cluster:
         reference = image if "@" in image else await _built(cluster, image)
         settings = registry_settings(await ask_for_objects(cluster))
@@ -66,10 +80,10 @@ async def _listed(
     if not any(path in DATABASES for path in files):
         raise CliError(f"{reference} has no database of packages", "Neither rpm nor dpkg installed it.", Exit.NO)
     try:
-        return reference, [
-            package for path in DATABASES if path in files
-            for package in packages(path, files[path], files.get(f"{path}{WRITE_AHEAD}", b""))
-        ]  # fmt: skip
+        return reference, {
+            path: list(packages(path, files[path], files.get(f"{path}{WRITE_AHEAD}", b"")))
+            for path in DATABASES if path in files
+        }  # fmt: skip
     except FormatError as error:
         raise CliError(f"{reference}: {error}", "", Exit.NO) from error
 
