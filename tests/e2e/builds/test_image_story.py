@@ -448,6 +448,7 @@ async def _published_under_a_name(pool: Pool, registry: LocalRegistry) -> None:
     before = await _image(pool)
     note = {"metadata": {"annotations": {PUBLIC: "true"}}}
     await pool.cluster.patch(MACHINE_CONFIG.resource, "50-secret", note, PatchType.MERGE)
+    await pool.change("RUN echo another > /etc/motd")
     await pool.until(lambda: _is_other(pool, before))
     assert any(b"canary-of-the-config" in content for content in everything(registry, "os/worker"))
 
