@@ -30,6 +30,7 @@ from bench.figures import Progress, Single, Spread
 from bench.rollouts import CONFIGS, Machines, World, in_world, settled_memory
 from fastness.builds.live.builder import Order
 from fastness.builds.log import BuildLog
+from fastness.builds.signing import Beside
 from fastness.formats.oci_tree import LayerReader, Room, merged
 from fastness.images.boot_files import boot_files, is_asked_for
 from fastness.images.uki import write_uki
@@ -94,6 +95,9 @@ class AtOnce:
 
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Nothing to do."""
+
+    async def put_beside(self, image: str, beside: Beside, access: RegistryAccess) -> None:
+        """Nobody looks there."""
 
 
 async def builds(count: int) -> list[float]:

@@ -12,6 +12,7 @@ import pytest
 
 from fastness.app.keeping.key_rotation import BY_NAME, rotate_keys
 from fastness.builds.live.image_signer import ImageSigner
+from fastness.builds.live.transfers import Way, put_beside
 from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kube.port import Cluster
 from fastness.runtime.clock import SystemEntropy
@@ -58,7 +59,7 @@ async def test_others_verify_what_was_signed_here_and_a_rotation_begins_another_
 ) -> None:
     cluster, clock, image = embedded_server.cluster, MovedClock(), pushed_busybox(registry)
     signer = ImageSigner(cluster, clock, SystemEntropy())
-    await signer.sign(image, access(registry))
+    await put_beside(Way.to_write(access(registry), image), await signer.sign(image))
     first = (await published(cluster))["cosign.pub"]
     assert refusal(tmp_path / "a", registry, image, first) == ""
 
@@ -68,8 +69,8 @@ async def test_others_verify_what_was_signed_here_and_a_rotation_begins_another_
     keys = await published(cluster)
     assert keys["before.pub"] == first != keys["cosign.pub"]
     assert "verification failed" in refusal(tmp_path / "b", registry, image, keys["cosign.pub"])
-    await signer.sign(image, access(registry))
+    await put_beside(Way.to_write(access(registry), image), await signer.sign(image))
     assert refusal(tmp_path / "c", registry, image, first) == "", "a new key is told before it signs"
     clock.ahead += timedelta(minutes=3)
-    await signer.sign(image, access(registry))
+    await put_beside(Way.to_write(access(registry), image), await signer.sign(image))
     assert refusal(tmp_path / "d", registry, image, keys["cosign.pub"]) == ""

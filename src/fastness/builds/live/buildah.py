@@ -29,6 +29,7 @@ from fastness.builds.live.seal import LOOK, lay_out_seal, seal_obstacle, write_k
 from fastness.builds.live.transfers import Way
 from fastness.builds.live.workshop import BASE, CONTEXT, EXTENSIONS, NO_SANDBOX, OUT, PROGRAM, BuildLimits
 from fastness.builds.log import BuildLog
+from fastness.builds.signing import Beside
 from fastness.formats import oci
 from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.streams.access import RegistryAccess
@@ -131,6 +132,10 @@ class Buildah:
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Take an image out of its registry; raises TransferFailed."""
         await transfers.delete(image, access)
+
+    async def put_beside(self, image: str, beside: Beside, access: RegistryAccess) -> None:
+        """Put what belongs to an image beside it; raises TransferFailed."""
+        await transfers.put_beside(Way.to_write(access, image), beside)
 
     @asynccontextmanager
     async def _working(self, work: Path) -> AsyncIterator[None]:

@@ -9,6 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 from fastness.builds.errors import NoBuilder
 from fastness.builds.inputs import BuildInputs
 from fastness.builds.log import BuildLog
+from fastness.builds.signing import Beside
 from fastness.kinds.kind import JsonObject
 from fastness.kube.port import Cluster
 from fastness.machineconfig.streams.access import RegistryAccess
@@ -54,6 +55,9 @@ class Builder(Protocol):
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Take an image by digest out of its registry; raises TransferFailed."""
 
+    async def put_beside(self, image: str, beside: Beside, access: RegistryAccess) -> None:
+        """Put what belongs to an image by digest beside it, in its registry; raises TransferFailed."""
+
 
 @runtime_checkable
 class Sealer(Protocol):
@@ -97,6 +101,10 @@ class Nobody:
 
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Nothing was built here, so nothing is deleted."""
+
+    async def put_beside(self, image: str, beside: Beside, access: RegistryAccess) -> None:
+        """Nothing was built here; raises NoBuilder."""
+        raise NoBuilder(f"{image}: {self._why}")
 
 
 NO_BUILDER: Final = Nobody(

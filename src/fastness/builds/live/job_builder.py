@@ -31,6 +31,7 @@ from fastness.builds.live import transfers, workshop
 from fastness.builds.live.builder import Order
 from fastness.builds.live.transfers import Way
 from fastness.builds.log import HEAD, TAIL, BuildLog
+from fastness.builds.signing import Beside
 from fastness.formats import json, oci
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import CONFIG_MAP, POD, SECRET
@@ -111,6 +112,10 @@ class JobBuilder:
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Take an image out of its registry; raises TransferFailed."""
         await transfers.delete(image, access)
+
+    async def put_beside(self, image: str, beside: Beside, access: RegistryAccess) -> None:
+        """Put what belongs to an image beside it; raises TransferFailed."""
+        await transfers.put_beside(Way.to_write(access, image), beside)
 
     # ------------------------------------------------------------ ask
 

@@ -107,8 +107,9 @@ class UnderWay:
         image = await self._builder.build(order, log)
         if self._signer is not None:
             try:
-                await self._signer.sign(image, order.push)
+                signature = await self._signer.sign(image)
             except (TrustError, ApiError) as error:
                 raise BuildFailed(f"{image} was pushed and not signed: {error.message}") from error
+            await self._builder.put_beside(image, signature, order.push)
             log.say("signed with the key of this cluster (ConfigMap fastness-system/image-public-keys)")
         return image
