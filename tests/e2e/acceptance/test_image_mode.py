@@ -146,7 +146,6 @@ def config_is_rendered_and_built(pool: ImageMode, registry: LocalRegistry, image
 
 @pytest.mark.row("003-07")
 @pytest.mark.row("003-08")
-@pytest.mark.row("003-11")
 @pytest.mark.row("003-12")
 @pytest.mark.row("003-13")
 @pytest.mark.row("003-62")

@@ -312,7 +312,6 @@ async def slowed(target: LocalRegistry) -> AsyncIterator[LocalRegistry]:
 
 
 @pytest.mark.long("two builds over a slow line, one of them pushed four times in vain")
-@pytest.mark.row("003-73")
 async def test_a_full_registry_is_told_and_the_image_of_before_goes_on_and_a_slow_one_is_waited_for(
     embedded_server: Embedded, registry: LocalRegistry, small_disk: Path, tmp_path: Path
 ) -> None:

@@ -153,7 +153,6 @@ async def test_a_containerfile_that_fails_is_not_tried_again_and_says_where(
     assert pulled(registry, other)[2], "the Job of a build of that name before it made way"
 
 
-@pytest.mark.row("003-73")
 async def test_a_base_that_is_gone_is_asked_for_four_times_and_told(registry: LocalRegistry, jobs: StandInJobs) -> None:
     gone = f"{registry.address}/bed/busybox@sha256:{'0' * 64}"
     with pytest.raises(BuildFailed, match=r"the base image .* cannot be pulled: "):
