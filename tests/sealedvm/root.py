@@ -197,7 +197,8 @@ def base_layer(more: tuple[tuple[str, bytes], ...] = ()) -> bytes:
 
 def _entry(name: str, kind: bytes) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(f"./{name}")
-    entry.type, entry.mode = kind, 0o755
+    # Links as a file system has them: cfsctl takes their mode from the layer on a machine, and from the disk in a build.
+    entry.type, entry.mode = kind, 0o777 if kind == tarfile.SYMTYPE else 0o755
     return entry
 
 
