@@ -77,7 +77,7 @@ async def test_a_build_is_read_while_it_runs_and_every_node_is_seen_to_boot_what
             outcome = live.kubectl("apply", "-f", "-", stdin=manifest)
             assert outcome.code == 0, outcome
         way = page.locator("#image-worker")
-        await way.get_by_text("Building").wait_for(timeout=LATER)
+        await way.get_by_text("Building", exact=True).wait_for(timeout=LATER)
         await way.locator("a").first.press("Enter")
         log = page.get_by_label("Log of the build")
         await log.get_by_text("the layer begins").wait_for(timeout=SOON)
@@ -88,7 +88,7 @@ async def test_a_build_is_read_while_it_runs_and_every_node_is_seen_to_boot_what
         )
         await picture(page, "build")
         await page.get_by_role("heading", name="Log").wait_for(timeout=SOON)
-        await page.get_by_text("Succeeded").first.wait_for(timeout=LATER)
+        await page.get_by_text("Succeeded", exact=True).first.wait_for(timeout=LATER)
 
         await show(page, "/builds")
         every = page.get_by_text("worker-0, worker-1, worker-2")
