@@ -121,7 +121,7 @@ def spoil(disk: Path, path: str) -> None:
 
 @pytest.mark.flaky(reruns=0)  # minutes of builds and boots
 @pytest.mark.xfail(
-    reason="of a whole Debian the builder names another root than a machine computes from the layers: the sandbox reads the tree on "
+    reason="of a whole Debian the builder names another root than a machine computes from the layers: it reads the tree on "
     "its disk. The machine refuses such a kernel image when it is installed",
     strict=True,
 )
