@@ -155,16 +155,6 @@ async def test_a_server_without_initial_events_is_listed_instead_and_not_asked_a
     assert "watch" not in script.params(3)
 
 
-async def test_who_wrote_which_field_is_left_out_of_every_event_as_nobody_asks_and_caches_would_hold_it() -> None:
-    meta = {"name": "a", "resourceVersion": "3", "managedFields": [{"manager": "x", "fieldsV1": {"f:data": {}}}]}
-    line = json.dumps({"type": "ADDED", "object": {"metadata": meta, "data": {"a": "b"}}}).encode() + b"\n"
-    page = httpx.Response(200, json={"metadata": {"resourceVersion": "9"}, "items": [{"metadata": meta}]})
-    for script in (Script(streaming(line, synced("9"))), Script(status(400, "BadRequest"), page, streaming())):
-        async with script.cluster() as cluster:
-            (first, *_) = await take(cluster, 2, initial=True)
-        assert first.object["metadata"].keys() == {"name", "resourceVersion"}
-
-
 async def test_a_selector_that_is_refused_in_both_ways_does_not_end_initial_events_for_others() -> None:
     script = Script(status(400, "BadRequest"), status(400, "BadRequest"), streaming(synced("9")))
     async with script.cluster() as cluster:
