@@ -83,6 +83,7 @@ def install_definitions(kube: RealKube) -> None:
     definitions = {
         kind.crd_name
         for kind in (
+            find_kind("fastness.dev", "v1alpha1", "confidentialclusters"),
             find_kind("fastness.dev", "v1alpha1", "jointickets"),
             find_kind("fastness.dev", "v1alpha1", "referencevaluesets"),
             find_kind("fastness.dev", "v1alpha1", "appraisalpolicies"),
